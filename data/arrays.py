@@ -1,0 +1,235 @@
+"""The event log as flat arrays, in one canonical order: what slices point into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64, Int16, Int32, Int64, UInt64
+
+from .events import EventLog
+from .fingerprints import event_digests, float_words, text_words
+from .instants import nanoseconds
+from .revisions import KEY_COLUMNS
+
+NO_SEQUENCE = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, eq=False)
+class EventArrays:
+    """All events of a log, ordered by (entity, available_at, stream, event_time, sequence).
+
+    Attributes
+    ----------
+    entities, streams : tuple of str
+        What the codes stand for, sorted.
+    channels : tuple of (str, str)
+        (stream, numeric value column): the places of a value, over all streams.
+    levels : frozenset of (str, str)
+        Channels that wander; see `EventLog`.
+    entity, stream : ndarray of shape (n,)
+        Codes.
+    event_time, available_at : ndarray of shape (n,)
+        UTC nanoseconds since 1970.
+    sequence : ndarray of shape (n,)
+        `NO_SEQUENCE` where there is none.
+    revision : ndarray of shape (n,)
+    values : ndarray of shape (n, w)
+        The numeric values of an event in the order of its stream's channels, NaN where
+        missing; w is the largest number of channels of a stream.
+    digests : ndarray of shape (n, 2)
+        See `fingerprints`; text values are part of it.
+    """
+
+    entities: tuple[str, ...]
+    streams: tuple[str, ...]
+    channels: tuple[tuple[str, str], ...]
+    levels: frozenset[tuple[str, str]]
+    entity: Int32[np.ndarray, " n"]
+    stream: Int16[np.ndarray, " n"]
+    event_time: Int64[np.ndarray, " n"]
+    available_at: Int64[np.ndarray, " n"]
+    sequence: Int64[np.ndarray, " n"]
+    revision: Int32[np.ndarray, " n"]
+    values: Float64[np.ndarray, "n w"]
+    digests: UInt64[np.ndarray, "n 2"]
+
+    def __len__(self) -> int:
+        return len(self.entity)
+
+    @cached_property
+    def channel_offset(self) -> Int64[np.ndarray, " s"]:
+        """First channel of each stream."""
+        owners = [stream for stream, _ in self.channels]
+        return np.array(
+            [np.searchsorted(owners, stream) for stream in self.streams],
+            dtype=np.int64,
+        )
+
+    @cached_property
+    def num_values(self) -> Int64[np.ndarray, " s"]:
+        """Number of channels of each stream."""
+        ends = np.append(self.channel_offset[1:], len(self.channels))
+        return ends - self.channel_offset
+
+    def stream_code(self, stream: str) -> int:
+        """Return the code of a stream.
+
+        Raises
+        ------
+        ValueError
+            If the log does not declare it.
+        """
+        if stream not in self.streams:
+            raise ValueError(
+                f"stream must be one of {', '.join(self.streams)}; got {stream!r}."
+            )
+        return self.streams.index(stream)
+
+    def value_index(self, stream: str, column: str) -> int:
+        """Return where `values` holds a column of a stream.
+
+        Raises
+        ------
+        ValueError
+            If the stream has no such numeric column.
+        """
+        names = [name for owner, name in self.channels if owner == stream]
+        if column not in names:
+            raise ValueError(
+                f"column must be a numeric value of stream {stream!r} "
+                f"({', '.join(names)}); got {column!r}."
+            )
+        return names.index(column)
+
+
+def event_arrays(log: EventLog) -> EventArrays:
+    """Lay out a log as flat arrays in canonical order.
+
+    The layout depends on the declared streams, not on which of them have events, so
+    that a log cut at an earlier instant has the same codes and channels.
+    """
+    streams = log.streams
+    numeric = {stream: _numeric_columns(log, stream) for stream in streams}
+    channels = tuple((s, column) for s in streams for column in numeric[s])
+    width = max((len(columns) for columns in numeric.values()), default=0)
+    frames = [_keys(log, stream, code) for code, stream in enumerate(streams)]
+    keys = pd.concat(frames, ignore_index=True) if frames else _keys_of_nothing()
+    entities = tuple(sorted(set(keys["entity"])))
+    entity = pd.Categorical(keys["entity"], categories=list(entities)).codes
+    order = np.lexsort(
+        (
+            keys["sequence"],
+            keys["event_time"],
+            keys["stream"],
+            keys["available_at"],
+            entity,
+        )
+    )
+    blocks = [_value_block(log, s, numeric[s], width) for s in streams]
+    values = np.concatenate([np.empty((0, width)), *blocks])
+    digests = _digests(log, keys, values)
+    return EventArrays(
+        entities=entities,
+        streams=streams,
+        channels=channels,
+        levels=log.levels,
+        entity=entity.astype(np.int32)[order],
+        stream=keys["stream"].to_numpy(np.int16)[order],
+        event_time=keys["event_time"].to_numpy(np.int64)[order],
+        available_at=keys["available_at"].to_numpy(np.int64)[order],
+        sequence=keys["sequence"].to_numpy(np.int64)[order],
+        revision=keys["revision"].to_numpy(np.int32)[order],
+        values=values[order],
+        digests=digests[order],
+    )
+
+
+def _numeric_columns(log: EventLog, stream: str) -> list[str]:
+    schema = log.table(stream).schema
+    return [
+        name for name in log.values_of(stream) if schema.field(name).type == "double"
+    ]
+
+
+def _keys_of_nothing() -> pd.DataFrame:
+    columns = ["entity", "event_time", "available_at", "sequence", "revision", "stream"]
+    return pd.DataFrame({name: [] for name in columns}).astype({"entity": "str"})
+
+
+def _keys(log: EventLog, stream: str, code: int) -> pd.DataFrame:
+    frame = log.table(stream).select(list(KEY_COLUMNS)).to_pandas()
+    return pd.DataFrame(
+        {
+            "entity": frame["entity"].astype("str"),
+            "event_time": nanoseconds(frame["event_time"]),
+            "available_at": nanoseconds(frame["available_at"]),
+            "sequence": _sequence_numbers(log, stream),
+            "revision": frame["revision"].to_numpy(np.int64),
+            "stream": code,
+        }
+    )
+
+
+def _sequence_numbers(log: EventLog, stream: str) -> Int64[np.ndarray, " n"]:
+    # Through Arrow, never through pandas' float detour: ids above 2**53 stay exact.
+    filled = log.table(stream)["sequence"].fill_null(NO_SEQUENCE)
+    numbers: np.ndarray = filled.to_numpy()
+    return numbers
+
+
+def _value_block(
+    log: EventLog, stream: str, columns: list[str], width: int
+) -> Float64[np.ndarray, "n w"]:
+    table = log.table(stream)
+    block = np.full((table.num_rows, width), np.nan)
+    for place, column in enumerate(columns):
+        block[:, place] = table[column].to_numpy(zero_copy_only=False)
+    return block
+
+
+def _digests(
+    log: EventLog, keys: pd.DataFrame, values: Float64[np.ndarray, "n w"]
+) -> UInt64[np.ndarray, "n 2"]:
+    names = list(log.streams)
+    stream_words = text_words([f"{s}\0{log.values_of(s)}" for s in names])
+    distinct = sorted(set(keys["entity"]))
+    entity_words = text_words(distinct)
+    entity = pd.Categorical(keys["entity"], categories=distinct).codes
+    clocks = keys[["event_time", "available_at", "sequence", "revision"]]
+    words = np.column_stack(
+        [
+            entity_words[entity] if len(keys) else np.empty(0, np.uint64),
+            stream_words[keys["stream"].to_numpy(np.int64)]
+            if len(keys)
+            else np.empty(0, np.uint64),
+            clocks.to_numpy(np.int64).view(np.uint64),
+            float_words(values),
+            _text_digest_words(log),
+        ]
+    )
+    return event_digests(words)
+
+
+def _text_digest_words(log: EventLog) -> UInt64[np.ndarray, "n t"]:
+    """One word per text value, in as many columns as the wordiest stream has."""
+    per_stream = []
+    for stream in log.streams:
+        numeric = set(_numeric_columns(log, stream))
+        table = log.table(stream)
+        texts = [n for n in log.values_of(stream) if n not in numeric]
+        columns = [
+            text_words(["\1" if t is None else t for t in table[n].to_pylist()])
+            for n in texts
+        ]
+        per_stream.append((table.num_rows, columns))
+    width = max((len(columns) for _, columns in per_stream), default=0)
+    blocks = [np.empty((0, width), np.uint64)]
+    for num_rows, columns in per_stream:
+        block = np.zeros((num_rows, width), np.uint64)
+        for place, column in enumerate(columns):
+            block[:, place] = column
+        blocks.append(block)
+    return np.concatenate(blocks)

@@ -1,0 +1,65 @@
+"""What a forecast's own clock says: features of the query, none of an event's value."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+
+from .instants import NS_PER_DAY, instants
+from .sequences import Samples
+
+_WEEK_HARMONICS = 3
+_MONTH_HARMONICS = 3
+NUM_CLOCK_FEATURES = 2 * (_WEEK_HARMONICS + _MONTH_HARMONICS + 1) + 2
+
+
+def clock_features(
+    forecast_time: Int64[np.ndarray, " n"],
+    newest: Int64[np.ndarray, " n"],
+    num_events: Int64[np.ndarray, " n"],
+) -> Float32[np.ndarray, "n F"]:
+    """Return the clock features of forecast points.
+
+    Phases of the week, the month and the year (sines and cosines), the logarithm of
+    the days since the newest visible event (0 for an empty information set), and
+    whether the information set is empty.
+
+    Parameters
+    ----------
+    forecast_time, newest : ndarray of shape (n,)
+        UTC nanoseconds; availability of the newest visible event, ignored where the
+        information set is empty.
+    num_events : ndarray of shape (n,)
+    """
+    times = instants(forecast_time)
+    part = (forecast_time % NS_PER_DAY) / NS_PER_DAY
+    week = (times.dayofweek.to_numpy() + part) / 7
+    month = (times.day.to_numpy() - 1 + part) / times.days_in_month.to_numpy()
+    year = (times.dayofyear.to_numpy() - 1 + part) / 366
+    empty = num_events == 0
+    age = np.where(empty, 0.0, (forecast_time - newest) / NS_PER_DAY)
+    columns = [
+        *_harmonics(week, _WEEK_HARMONICS),
+        *_harmonics(month, _MONTH_HARMONICS),
+        *_harmonics(year, 1),
+        np.log1p(age),
+        empty.astype(np.float64),
+    ]
+    return np.column_stack(columns).astype(np.float32)
+
+
+def query_features(samples: Samples) -> Float32[np.ndarray, "n F"]:
+    """Return `clock_features` of each sample."""
+    newest = samples.forecast_time.copy()
+    for name, line in samples.timelines.items():
+        rows = np.flatnonzero((samples.entity == name) & (samples.num_events > 0))
+        newest[rows] = line.available_at[samples.stop[rows] - 1]
+    return clock_features(samples.forecast_time, newest, samples.num_events)
+
+
+def _harmonics(phase: Float64[np.ndarray, " n"], count: int) -> list[np.ndarray]:
+    return [
+        wave(2 * np.pi * k * phase)
+        for k in range(1, count + 1)
+        for wave in (np.sin, np.cos)
+    ]

@@ -1,0 +1,137 @@
+"""The network: events to embeddings, causal blocks, readout, quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from infoset.data.clock_features import NUM_CLOCK_FEATURES
+from infoset.data.module import Batch
+
+from .blocks import CausalBlock, Readout
+from .embedding import ChannelStatistics, EventEmbedding
+from .heads import QuantileHead
+from .kernels import AttentionKernel, State
+from .settings import NetworkSize
+
+
+@dataclass(frozen=True)
+class NetworkState:
+    """What a stream carries from event to event; a value, never changed in place."""
+
+    blocks: tuple[State, ...]
+    readout: State
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all layers' states."""
+        return sum(state.num_bytes for state in (*self.blocks, self.readout))
+
+
+class Network(nn.Module):
+    """Forecast scaled quantiles from the events of an information set.
+
+    Parameters
+    ----------
+    kernel : AttentionKernel
+        The attention of every layer.
+    size : NetworkSize
+    statistics : ChannelStatistics
+        Of the training span.
+    base : [E, Q]
+        Training quantiles of the scaled target per entity.
+    log_scale : [E]
+        Logarithm of the training volatility per entity.
+    """
+
+    log_scale: Tensor
+
+    def __init__(
+        self,
+        kernel: AttentionKernel,
+        size: NetworkSize,
+        statistics: ChannelStatistics,
+        *,
+        base: Float[Tensor, "E Q"],
+        log_scale: Float[Tensor, " E"],
+    ) -> None:
+        super().__init__()
+        self.register_buffer("log_scale", log_scale)
+        self.embedding = EventEmbedding(statistics, size.width)
+        self.blocks = nn.ModuleList(
+            CausalBlock(
+                kernel,
+                width=size.width,
+                num_heads=size.num_heads,
+                dropout=size.dropout,
+                forgetting=size.forgetting,
+            )
+            for _ in range(size.num_layers)
+        )
+        self.readout = Readout(
+            kernel,
+            width=size.width,
+            num_heads=size.num_heads,
+            dropout=size.dropout,
+            forgetting=size.forgetting,
+        )
+        self.query = nn.Linear(NUM_CLOCK_FEATURES + 1, size.width)
+        self.entity = nn.Embedding(len(base), size.width)
+        self.norm = nn.LayerNorm(size.width)
+        self.head = QuantileHead(base, size.width)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "B P Q"]:
+        """Return the quantiles of each forecast point, in units of its scale."""
+        x = self.embedding(batch)
+        for block in self.blocks:
+            x, _ = block(x, batch.elapsed_days, mask=batch.mask)
+        queries = self._queries(batch.clock, batch.scale, batch.entity)
+        if batch.stop.shape[1] == 1:  # every point sees its row whole
+            state = self.readout.absorb(x, batch.elapsed_days, mask=batch.mask)
+            read = self.readout.read(queries, state)
+        else:
+            read = self.readout.read_prefixes(
+                queries, x, batch.elapsed_days, mask=batch.mask, stop=batch.stop
+            )
+        quantiles: Tensor = self.head(self.norm(read), batch.entity)
+        return quantiles
+
+    def update(self, batch: Batch, state: NetworkState | None) -> NetworkState:
+        """Return the state after the events of `batch` (one row, no padding)."""
+        x = self.embedding(batch)
+        after: list[State] = []
+        for place, block in enumerate(self.blocks):
+            before = state.blocks[place] if state else None
+            x, block_state = block(x, batch.elapsed_days, state=before)
+            after.append(block_state)
+        readout = self.readout.absorb(
+            x, batch.elapsed_days, state=state.readout if state else None
+        )
+        return NetworkState(tuple(after), readout)
+
+    def forecast(
+        self,
+        state: NetworkState,
+        *,
+        clock: Float[Tensor, "B P F"],
+        scale: Float[Tensor, "B P"],
+        entity: Int[Tensor, "B P"],
+    ) -> Float[Tensor, "B P Q"]:
+        """Return the quantiles that a state implies; the state stays as it is."""
+        read = self.readout.read(self._queries(clock, scale, entity), state.readout)
+        quantiles: Tensor = self.head(self.norm(read), entity)
+        return quantiles
+
+    def _queries(
+        self,
+        clock: Float[Tensor, "B P F"],
+        scale: Float[Tensor, "B P"],
+        entity: Int[Tensor, "B P"],
+    ) -> Float[Tensor, "B P D"]:
+        relative = torch.log(scale) - self.log_scale[entity]
+        features = torch.cat([clock, relative[..., None]], dim=-1)
+        queries: Tensor = self.query(features) + self.entity(entity)
+        return queries

@@ -1,0 +1,248 @@
+"""Live forecasts: one event in, the state updated, a forecast at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from infoset.data.clock_features import clock_features
+from infoset.data.instants import NS_PER_DAY
+from infoset.data.module import Batch
+from infoset.data.timeline import History, period_starts
+
+from .event_window import EventWindow, StreamEvent
+from .forecasts import Forecasts
+from .network import Network, NetworkState
+
+
+@dataclass(frozen=True)
+class StreamScale:
+    """The causal scale of one entity, as its `CausalScale` defines it.
+
+    Attributes
+    ----------
+    channel : (int, int)
+        Stream code and value index of the entity's own change.
+    unit : float
+        Turns the change into the target's unit.
+    decay, prior, prior_weight : float
+    """
+
+    channel: tuple[int, int]
+    unit: float
+    decay: float
+    prior: float
+    prior_weight: float
+
+    def of_changes(self, changes: np.ndarray) -> float:
+        """Return the scale after these changes, oldest first."""
+        weights = self.decay ** np.arange(len(changes) - 1, -1, -1.0)
+        return self.of_sums(
+            float(weights.sum()), float(weights @ (self.unit * changes) ** 2)
+        )
+
+    def of_sums(self, weight: float, square: float) -> float:
+        """Return the scale for weighted sums of ones and of squared changes."""
+        total = self.prior_weight * self.prior + square
+        return float(np.sqrt(total / (self.prior_weight + weight)))
+
+
+class Stream(Protocol):
+    """One entity's live forecaster."""
+
+    def update(self, event: StreamEvent) -> None:
+        """Take in one event; events come in order of availability."""
+
+    def forecast(self, at: int) -> Forecasts:
+        """Forecast at an instant (UTC nanoseconds); nothing changes by asking."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory that the stream's state takes."""
+
+
+class WindowStream:
+    """A stream of `history: last n`: the window is encoded anew for each forecast.
+
+    The encoder must see exactly the slice, and an event that has left it has touched
+    the states of all later ones: nothing can be reused.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        levels: tuple[float, ...],
+        *,
+        entity: int,
+        scale: StreamScale,
+        width: int,
+        last: int,
+    ) -> None:
+        self._network = network.eval()
+        self._levels = levels
+        self._entity = entity
+        self._scale = scale
+        self._window = EventWindow(width, last)
+
+    def update(self, event: StreamEvent) -> None:
+        """Take in one event; the oldest leaves a full window."""
+        _require_order(event, self._window.newest)
+        self._window.add(event)
+
+    def forecast(self, at: int) -> Forecasts:
+        """Encode the window and read it."""
+        scale = self._scale.of_changes(self._window.own_changes(self._scale.channel))
+        count, newest = len(self._window), self._window.newest
+        point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
+        with torch.inference_mode():
+            batch = Batch(
+                **self._window.tensors(),
+                **point,
+                stop=torch.tensor([[count]]),
+                target=torch.full((1, 1), float("nan")),
+                point=torch.zeros((1, 1), dtype=torch.int64),
+            )
+            scaled = self._network(batch)
+        return _in_unit(scaled, scale, self._levels)
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory of the events in the window."""
+        return self._window.num_bytes
+
+
+class StateStream:
+    """A stream of `history: all` or `since`: the state is carried from event to event.
+
+    With linear attention its size and the cost of an event do not depend on how many
+    came before; softmax keeps the keys and values of all of them.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        levels: tuple[float, ...],
+        *,
+        entity: int,
+        scale: StreamScale,
+        width: int,
+        history: History,
+    ) -> None:
+        self._network = network.eval()
+        self._levels = levels
+        self._entity = entity
+        self._scale = scale
+        self._history = history
+        self._newest_event = EventWindow(width, 1)
+        self._period = np.iinfo(np.int64).min
+        self._empty = self._state_of_nothing()
+        self._forget()
+
+    def update(self, event: StreamEvent) -> None:
+        """Put one event into the state."""
+        _require_order(event, self._newest_event.newest)
+        period = self._period_of(event.available_at)
+        if period > self._period:
+            self._period = period
+            self._forget()
+        elapsed = self._elapsed_days(event) if self._count else 0.0
+        self._newest_event.add(event)
+        self._add_to_scale(event)
+        tensors = self._newest_event.tensors()
+        tensors["elapsed_days"] = torch.tensor([[elapsed]], dtype=torch.float32)
+        with torch.inference_mode():
+            self._state = self._network.update(
+                _events_only(tensors), self._state if self._count else None
+            )
+        self._count += 1
+
+    def forecast(self, at: int) -> Forecasts:
+        """Read the state."""
+        forgotten = self._period_of(at) > self._period
+        count = 0 if forgotten else self._count
+        state = self._state if count else self._empty
+        sums = (0.0, 0.0) if forgotten else (self._weight, self._square)
+        scale = self._scale.of_sums(*sums)
+        newest = self._newest_event.newest
+        point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
+        with torch.inference_mode():
+            scaled = self._network.forecast(state, **point)
+        return _in_unit(scaled, scale, self._levels)
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory of the network's state and of the scale's sums."""
+        return self._state.num_bytes + 4 * 8
+
+    def _forget(self) -> None:
+        self._state = self._empty
+        self._count = 0
+        self._weight = self._square = 0.0
+
+    def _period_of(self, at: int) -> int:
+        if self._history.since is None:
+            return self._period
+        start = period_starts(np.array([at], np.int64), self._history)
+        return int(start[0])
+
+    def _elapsed_days(self, event: StreamEvent) -> float:
+        return (event.available_at - self._newest_event.newest) / NS_PER_DAY
+
+    def _add_to_scale(self, event: StreamEvent) -> None:
+        stream, place = self._scale.channel
+        if event.own and event.stream == stream and event.revision == 0:
+            move = self._scale.unit * float(event.values[place])
+            if np.isfinite(move):
+                self._weight = self._scale.decay * self._weight + 1.0
+                self._square = self._scale.decay * self._square + move**2
+
+    def _state_of_nothing(self) -> NetworkState:
+        with torch.inference_mode():
+            return self._network.update(
+                _events_only(self._newest_event.tensors()), None
+            )
+
+
+def _require_order(event: StreamEvent, newest: int) -> None:
+    if event.available_at < newest:
+        raise ValueError(
+            "events must come in order of availability; got available_at "
+            f"{event.available_at} ns after {newest} ns. Sort the feed, or start a new "
+            "stream from the log."
+        )
+
+
+def _point_tensors(
+    at: int, newest: int, count: int, *, scale: float, entity: int
+) -> dict[str, Tensor]:
+    clock = clock_features(
+        np.array([at], np.int64), np.array([newest], np.int64), np.array([count])
+    )
+    return {
+        "clock": torch.from_numpy(clock)[None],
+        "scale": torch.tensor([[scale]], dtype=torch.float32),
+        "entity": torch.tensor([[entity]]),
+    }
+
+
+def _events_only(tensors: dict[str, Tensor]) -> Batch:
+    nothing = torch.zeros((1, 0))
+    none = torch.zeros((1, 0), dtype=torch.int64)
+    return Batch(
+        **tensors,
+        stop=none,
+        entity=none,
+        clock=torch.zeros((1, 0, 0)),
+        scale=nothing,
+        target=nothing,
+        point=none,
+    )
+
+
+def _in_unit(scaled: Tensor, scale: float, levels: tuple[float, ...]) -> Forecasts:
+    quantiles = scaled[0].to(torch.float64).numpy() * scale
+    return Forecasts(quantiles, levels)

@@ -1,0 +1,111 @@
+"""Where tasks run: one after the other here, or in worker processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import torch
+
+from infoset.data.events import EventLog
+from infoset.models.forecasts import Forecaster
+
+from .config import Experiment
+from .plan import Task
+from .preparation import Prepared, prepare
+from .task_store import StoredTask, TaskStore
+from .walk_forward import run_task
+
+# One thread each: small matrices gain nothing from more, and the order of additions,
+# so the last bit of every number, is then the same in every executor.
+THREADS_PER_TASK = 1
+
+
+def execute(
+    experiment: Experiment,
+    prepared: Prepared,
+    tasks: Sequence[Task],
+    store: TaskStore,
+    own: Mapping[str, Forecaster],
+) -> Iterator[StoredTask]:
+    """Run tasks and yield each one when its result is on disk.
+
+    The user's own forecaster objects always run in this process.
+
+    Raises
+    ------
+    RuntimeError
+        If a worker process dies.
+    """
+    here = [task for task in tasks if task.forecaster in own]
+    away = [task for task in tasks if task.forecaster not in own]
+    if experiment.executor.kind == "serial" or len(away) < 2:  # noqa: PLR2004
+        here, away = list(tasks), []
+    yield from _in_processes(experiment, prepared.log, away, store)
+    yield from _serially(experiment, prepared, here, store, own)
+
+
+def _serially(
+    experiment: Experiment,
+    prepared: Prepared,
+    tasks: Sequence[Task],
+    store: TaskStore,
+    own: Mapping[str, Forecaster],
+) -> Iterator[StoredTask]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(THREADS_PER_TASK)
+    try:
+        for task in tasks:
+            yield store.write(run_task(experiment, prepared, task, own))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _in_processes(
+    experiment: Experiment, log: EventLog, tasks: Sequence[Task], store: TaskStore
+) -> Iterator[StoredTask]:
+    if not tasks:
+        return
+    pool = ProcessPoolExecutor(
+        max_workers=min(experiment.executor.num_workers, len(tasks)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(experiment, log, store.folder),
+    )
+    try:
+        pending: set[Future[StoredTask]] = {pool.submit(_work, task) for task in tasks}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker process must not die; one did (killed, or out of memory). Run "
+            "again: finished tasks are kept. `--set executor.kind=serial` shows the "
+            "error itself."
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Worker:
+    """What a worker process holds between tasks."""
+
+    experiment: Experiment
+    prepared: Prepared
+    store: TaskStore
+
+
+def _start_worker(experiment: Experiment, log: EventLog, folder: Path) -> None:
+    torch.set_num_threads(THREADS_PER_TASK)
+    _Worker.experiment = experiment
+    _Worker.prepared = prepare(experiment, log)
+    _Worker.store = TaskStore(folder)
+
+
+def _work(task: Task) -> StoredTask:
+    result = run_task(_Worker.experiment, _Worker.prepared, task, {})
+    return _Worker.store.write(result)

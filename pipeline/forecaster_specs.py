@@ -1,0 +1,139 @@
+"""What `forecasters:` may hold: one specification per kind of forecaster."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from infoset.data.strict import Strict
+from infoset.models.forecasts import Forecaster
+from infoset.models.settings import NetworkSize, Training
+
+FeatureMapName = Literal["elu1", "relu", "squared_relu", "identity"]
+ENTRY_POINTS = "infoset.forecasters"
+
+
+class Historical(Strict):
+    """Training quantiles of the target; see `models.baselines.HistoricalQuantiles`."""
+
+    kind: Literal["historical"]
+
+
+class Ewma(Strict):
+    """Scaled training quantiles; see `models.baselines.EwmaQuantiles`."""
+
+    kind: Literal["ewma"]
+
+
+class RidgeSpec(Strict):
+    """Ridge regression; see `models.baselines.RidgeQuantiles`."""
+
+    kind: Literal["ridge"]
+    penalties: tuple[float, ...] = Field(default=(1e2, 1e3, 1e4, 1e5), min_length=1)
+
+
+class Boosting(Strict):
+    """Gradient-boosted quantiles; see `models.baselines.BoostedQuantiles`."""
+
+    kind: Literal["boosting"]
+    max_trees: int = Field(default=60, ge=1)
+    learning_rate: float = Field(default=0.05, gt=0)
+    max_leaves: int = Field(default=6, ge=2)
+
+
+class Linear(Strict):
+    """Causal linear attention."""
+
+    kind: Literal["linear"]
+    feature_map: FeatureMapName = "elu1"
+
+
+class Softmax(Strict):
+    """Causal softmax attention."""
+
+    kind: Literal["softmax"]
+
+
+class Installed(Strict):
+    """A forecaster that an installed package offers as an entry point."""
+
+    kind: Literal["installed"]
+    name: str
+
+
+ForecasterSpec = Annotated[
+    Historical | Ewma | RidgeSpec | Boosting | Linear | Softmax | Installed,
+    Field(discriminator="kind"),
+]
+AttentionSpec = Linear | Softmax
+
+
+def build_forecaster(
+    spec: Historical | Ewma | RidgeSpec | Boosting | Linear | Softmax | Installed,
+    *,
+    network: NetworkSize,
+    training: Training,
+    seed: int,
+) -> Forecaster:
+    """Return an unfitted forecaster.
+
+    Raises
+    ------
+    ValueError
+        If no installed package offers the named forecaster.
+    """
+    # Imported here: reading a configuration needs neither torch nor scikit-learn.
+    from infoset.models.attention_forecaster import AttentionForecaster  # noqa: PLC0415
+    from infoset.models.baselines import (  # noqa: PLC0415
+        BoostedQuantiles,
+        EwmaQuantiles,
+        HistoricalQuantiles,
+        RidgeQuantiles,
+    )
+
+    match spec:
+        case Historical():
+            return HistoricalQuantiles()
+        case Ewma():
+            return EwmaQuantiles()
+        case RidgeSpec():
+            return RidgeQuantiles(penalties=spec.penalties)
+        case Boosting():
+            return BoostedQuantiles(
+                max_trees=spec.max_trees,
+                learning_rate=spec.learning_rate,
+                max_leaves=spec.max_leaves,
+                seed=seed,
+            )
+        case Linear():
+            return AttentionForecaster(
+                "linear",
+                feature_map_name=spec.feature_map,
+                size=network,
+                training=training,
+                seed=seed,
+            )
+        case Softmax():
+            return AttentionForecaster(
+                "softmax", size=network, training=training, seed=seed
+            )
+        case Installed():
+            return _installed(spec.name)
+
+
+def _installed(name: str) -> Forecaster:
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in offered:
+        raise ValueError(
+            f"forecaster must be installed under {ENTRY_POINTS!r} "
+            f"({', '.join(sorted(offered)) or 'none is'}); got {name!r}."
+        )
+    forecaster = offered[name].load()()
+    if not isinstance(forecaster, Forecaster):
+        raise TypeError(
+            f"entry point {name!r} must give an object with fit and forecast; got "
+            f"{type(forecaster).__name__}."
+        )
+    return forecaster

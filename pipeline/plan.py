@@ -1,0 +1,161 @@
+"""The plan of a run: its tasks, each with a digest of all that decides its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import numpy as np
+
+from infoset.data.timeline import History
+from infoset.models.forecasts import Forecaster
+
+from .config import Experiment, content_digest
+from .forecaster_specs import Boosting, Ewma, Historical, Linear, RidgeSpec, Softmax
+from .preparation import Prepared, histories
+
+
+@dataclass(frozen=True)
+class Task:
+    """One fit and its test forecasts.
+
+    Attributes
+    ----------
+    forecaster : str
+        Name in the configuration.
+    history : History
+    fold, seed : int
+    digest : str
+        Equal digests give equal results; empty for a forecaster object that has no
+        `digest` of its own, which is fitted each time.
+    """
+
+    forecaster: str
+    history: History
+    fold: int
+    seed: int
+    digest: str
+
+    @property
+    def label(self) -> str:
+        """For people: ``linear, last 256, fold 2, seed 0``."""
+        return f"{self.forecaster}, {self.history}, fold {self.fold}, seed {self.seed}"
+
+
+def plan(
+    experiment: Experiment,
+    prepared: Prepared,
+    own: Mapping[str, Forecaster],
+) -> tuple[Task, ...]:
+    """Return the tasks of a run in the order in which they should start.
+
+    The attention forecasters run at every history and seed; the others, which do not
+    depend on a seed, at the main history and first seed.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    prepared : Prepared
+    own : Mapping[str, Forecaster]
+        The user's own forecaster objects by name.
+    """
+    tasks: list[Task] = []
+    for name in [*experiment.forecasters, *own]:
+        spec = experiment.forecasters.get(name)
+        every = isinstance(spec, Linear | Softmax)
+        for history in histories(experiment) if every else (experiment.history,):
+            for seed in experiment.seeds if every else experiment.seeds[:1]:
+                parts = _forecaster_content(experiment, name, own)
+                for place in range(len(prepared.folds)):
+                    content = parts and {
+                        **parts,
+                        "seed": seed,
+                        "data": _data_content(experiment, prepared, history, place),
+                    }
+                    digest = content_digest(content) if content else ""
+                    tasks.append(Task(name, history, place, seed, digest))
+    return tuple(tasks)
+
+
+def _forecaster_content(
+    experiment: Experiment, name: str, own: Mapping[str, Forecaster]
+) -> dict[str, object] | None:
+    if name in own:
+        digest = getattr(own[name], "digest", None)
+        return {"own": str(digest), "code": code_digest()} if digest else None
+    spec = experiment.forecasters[name]
+    content: dict[str, object] = {
+        "forecaster": spec.model_dump(mode="json"),
+        "scale": experiment.scale.model_dump(mode="json"),
+        "code": code_digest(),
+    }
+    match spec:
+        case Linear() | Softmax():
+            content["network"] = experiment.network.model_dump(mode="json")
+            content["training"] = experiment.training.model_dump(mode="json")
+        case Historical() | Ewma() | RidgeSpec() | Boosting():
+            pass
+        case _:
+            return None
+    return content
+
+
+def _data_content(
+    experiment: Experiment, prepared: Prepared, history: History, place: int
+) -> dict[str, object]:
+    samples = prepared.samples[str(history)]
+    fold = prepared.folds[place]
+    spans = prepared.points
+    used = [fold.train, fold.validation, fold.test]
+    train = samples.take(fold.train)
+    labels = spans["target"].to_numpy()
+    return {
+        "history": history.model_dump(mode="json"),
+        "boundary": experiment.boundary,
+        "targets": [target.model_dump(mode="json") for target in experiment.targets],
+        "information": [
+            sha256("".join(samples.fingerprint[rows].tolist()).encode()).hexdigest()
+            for rows in used
+        ],
+        # Scales and channel statistics read the timelines from their start.
+        "past": {
+            name: line.fingerprints(
+                np.zeros(1, np.int64),
+                train.stop[train.entity == name].max(initial=0, keepdims=True),
+            ).tolist()
+            for name, line in train.timelines.items()
+        },
+        "labels": [sha256(labels[rows].tobytes()).hexdigest() for rows in used],
+        "times": [
+            sha256(samples.forecast_time[rows].tobytes()).hexdigest() for rows in used
+        ],
+    }
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the code of the data and models floors.
+
+    A changed line there may change a result, so it makes every task new.
+    """
+    digest = sha256()
+    for package in ("infoset.data", "infoset.models"):
+        for name, content in sorted(_sources(files(package), package)):
+            digest.update(name.encode())
+            digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in folder.iterdir():
+        name = f"{prefix}.{entry.name}"
+        if entry.is_dir() and not entry.name.startswith(("_", ".")):
+            found += _sources(entry, name)
+        elif entry.name.endswith(".py"):
+            found.append((name, entry.read_bytes()))
+    return found

@@ -1,0 +1,177 @@
+"""From a configuration to samples and folds: everything before the first fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from infoset.data.changes import CHANGE, with_change
+from infoset.data.events import EventLog
+from infoset.data.fingerprints import combined_fingerprint
+from infoset.data.forecast_times import forecast_points
+from infoset.data.sequences import Samples, prepare_samples
+from infoset.data.sources import event_log
+from infoset.data.targets import with_targets
+from infoset.data.timeline import History
+
+from .config import Experiment
+from .folds import Fold
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The data of an experiment, ready for every task.
+
+    Attributes
+    ----------
+    log : EventLog
+        With the changes that forecasters read.
+    samples : Mapping[str, Samples]
+        Per history (as text); all hold the same points in the same order.
+    folds : tuple of Fold
+        Positions into the samples.
+    excluded : DataFrame
+        reason, count: what is not forecast, and why.
+    """
+
+    log: EventLog
+    samples: Mapping[str, Samples]
+    folds: tuple[Fold, ...]
+    excluded: pd.DataFrame
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """The forecast points with their targets."""
+        return next(iter(self.samples.values())).points
+
+    def test_fingerprint(self, history: History) -> str:
+        """Return one fingerprint for the test information sets of all folds."""
+        samples = self.samples[str(history)]
+        rows = np.concatenate([fold.test for fold in self.folds])
+        return combined_fingerprint(samples.fingerprint[rows].tolist())
+
+
+def load_log(experiment: Experiment, base: Path) -> EventLog:
+    """Read the sources of an experiment and add the declared changes.
+
+    Raises
+    ------
+    ValueError
+        If there is no source, or one of them is refused.
+    """
+    if not experiment.sources:
+        raise ValueError(
+            "sources must name a file, or a log must be given; got neither. "
+            "Declare `sources:` or call `run(config, log=...)`."
+        )
+    log = event_log(experiment.sources, base=base)
+    for source in experiment.sources:
+        if source.change is not None:
+            for stream in source.streams(log):
+                if CHANGE not in log.values_of(stream):
+                    log = with_change(
+                        log,
+                        stream,
+                        column=source.change.column,
+                        kind=source.change.kind,
+                    )
+    return log
+
+
+def histories(experiment: Experiment) -> tuple[History, ...]:
+    """Return the main history and the further ones, without repetition."""
+    further = [History(last=length) for length in experiment.history_lengths]
+    distinct = {str(history): history for history in [experiment.history, *further]}
+    return tuple(distinct.values())
+
+
+def prepare(experiment: Experiment, log: EventLog) -> Prepared:
+    """Cut the information sets and split them into folds.
+
+    Raises
+    ------
+    ValueError
+        If an entity is unknown, no target is defined, or a fold has no training row.
+    """
+    for target in experiment.targets:
+        if CHANGE not in log.values_of(target.stream):
+            log = with_change(
+                log, target.stream, column=target.column, kind=target.kind
+            )
+    points = forecast_points(experiment.forecast_times, log, experiment.entities)
+    points = with_targets(log, points, experiment.targets)
+    defined = points["target"].notna().to_numpy()
+    if not defined.any():
+        raise ValueError(
+            "targets must be defined at a forecast time; got none. "
+            f"({len(points)} forecast times). Check forecast_times and targets."
+        )
+    kept = points[defined].reset_index(drop=True)
+    samples = {
+        str(history): prepare_samples(
+            log,
+            kept,
+            experiment.targets,
+            history=history,
+            boundary=experiment.boundary,
+        )
+        for history in histories(experiment)
+    }
+    folds = experiment.folds.walk_forward().split(kept)
+    excluded = _excluded(log, points, kept, folds, samples[str(experiment.history)])
+    return Prepared(log=log, samples=samples, folds=folds, excluded=excluded)
+
+
+def _excluded(
+    log: EventLog,
+    points: pd.DataFrame,
+    kept: pd.DataFrame,
+    folds: tuple[Fold, ...],
+    samples: Samples,
+) -> pd.DataFrame:
+    unresolved = points[points["target"].isna()].groupby("entity").size()
+    rows = [
+        {
+            "what": f"forecast times of {entity}",
+            "reason": "no target: before the first or after the last value",
+            "count": int(count),
+        }
+        for entity, count in unresolved.items()
+    ]
+    tested = np.concatenate([fold.test for fold in folds])
+    rows += [
+        {
+            "what": "forecast times",
+            "reason": "before the first test span: training and validation only",
+            "count": len(kept) - len(tested),
+        },
+        {
+            "what": "training rows, summed over folds",
+            "reason": "purged: the label's span or publication reaches the next span",
+            "count": sum(fold.purged_size for fold in folds),
+        },
+        {
+            "what": "information sets of test forecasts",
+            "reason": "empty (forecast all the same)",
+            "count": int((samples.num_events[tested] == 0).sum()),
+        },
+        {
+            "what": "event rows",
+            "reason": "exact duplicates",
+            "count": log.num_duplicates,
+        },
+    ]
+    groups = log.quarantine.groupby(["stream", "reason"]).size()
+    rows += [
+        {
+            "what": f"event rows of {stream}",
+            "reason": f"quarantined: {reason}",
+            "count": int(count),
+        }
+        for (stream, reason), count in groups.items()
+    ]
+    return pd.DataFrame(rows)
