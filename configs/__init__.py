@@ -1,0 +1,1 @@
+"""Shipped experiments: one YAML file each."""

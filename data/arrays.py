@@ -72,7 +72,8 @@ class EventArrays:
     def num_values(self) -> Int64[np.ndarray, " s"]:
         """Number of channels of each stream."""
         ends = np.append(self.channel_offset[1:], len(self.channels))
-        return ends - self.channel_offset
+        counts: np.ndarray = ends - self.channel_offset
+        return counts
 
     def stream_code(self, stream: str) -> int:
         """Return the code of a stream.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -75,7 +77,7 @@ def vintage(
     """
     known = log.until(forecast_time, boundary=boundary).table(stream)
     mine = pa.compute.is_in(known["entity"], pa.array([entity, MARKET_WIDE]))
-    frame = known.filter(mine).to_pandas()
+    frame: pd.DataFrame = known.filter(mine).to_pandas()
     ordered = frame.sort_values(["event_time", "available_at", "sequence"])
     last = ordered.drop_duplicates("event_time", keep="last")
     return last.drop(columns=["entity", "sequence"]).reset_index(drop=True)
@@ -162,7 +164,7 @@ def _latest_rows(
     """Return the row to use for each point among the events of `entity`, or -1."""
     answer = np.full(len(points), _NOTHING, dtype=np.int64)
     times = nanoseconds(points["forecast_time"])
-    side = "right" if boundary == "inclusive" else "left"
+    side: Literal["left", "right"] = "right" if boundary == "inclusive" else "left"
     groups = clocks.groupby("entity", sort=False).indices
     for name, asked in points.groupby(entity, sort=False).indices.items():
         rows = groups.get(name)

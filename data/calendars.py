@@ -26,6 +26,7 @@ from .federal_reserve import FederalReserveBanks, FederalReserveBoard
 from .instants import instants, nanoseconds
 
 _SESSIONS_A_YEAR = 200
+_SHOWN = 100  # letters of a message that may list thousands of days
 
 
 _OWN = {kind.name: kind for kind in (FederalReserveBanks, FederalReserveBoard)}
@@ -202,7 +203,10 @@ def _schedule_around(
 @cache
 def _covered(calendar: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     """Return the first and last day that a calendar may be asked for."""
-    made = _OWN[calendar] if calendar in _OWN else _built(calendar, None, None)
+    if calendar in _OWN:
+        made = _OWN[calendar]
+    else:  # its bounds do not depend on the year that is built here
+        made = _built(calendar, pd.Timestamp(2024, 1, 1), pd.Timestamp(2024, 12, 31))
     earliest, latest = made.bound_min(), made.bound_max()
     return (
         pd.Timestamp(1900, 1, 1) if earliest is None else earliest,
@@ -223,13 +227,20 @@ def _schedule(calendar: str, start: pd.Timestamp, end: pd.Timestamp) -> pd.DataF
 
 
 def _built(
-    calendar: str, start: pd.Timestamp | None, end: pd.Timestamp | None
+    calendar: str, start: pd.Timestamp, end: pd.Timestamp
 ) -> exchange_calendars.ExchangeCalendar:
     with warnings.catch_warnings():
         # exchange_calendars 4.13 reads a Series in a way that pandas 4 will change.
         warnings.filterwarnings(
             "ignore", message="Series.values returning", category=DeprecationWarning
         )
-        if calendar in _OWN:
-            return _OWN[calendar](start, end)
-        return exchange_calendars.get_calendar(calendar, start=start, end=end)
+        try:
+            if calendar in _OWN:
+                return _OWN[calendar](start, end)
+            return exchange_calendars.get_calendar(calendar, start=start, end=end)
+        except ValueError as error:
+            raise ValueError(
+                f"calendar {calendar!r} must have sessions from {start:%Y-%m-%d} to "
+                f"{end:%Y-%m-%d}; exchange_calendars says: {str(error)[:_SHOWN]}. "
+                "Use other times, or another calendar."
+            ) from error

@@ -32,10 +32,12 @@ def change(
     The ratio kinds are missing (NaN) unless both values are positive.
     """
     if kind == "difference":
-        return after - before
+        difference: np.ndarray = after - before
+        return difference
     positive = (before > 0) & (after > 0)
     ratio = np.divide(after, before, out=np.full_like(after, np.nan), where=positive)
-    return 100 * (ratio - 1) if kind == "percent" else np.log(ratio)
+    relative: np.ndarray = 100 * (ratio - 1) if kind == "percent" else np.log(ratio)
+    return relative
 
 
 def with_change(

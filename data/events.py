@@ -184,9 +184,7 @@ class EventLog:
 
     def to_pandas(self, stream: str) -> pd.DataFrame:
         """Return the events of a stream as a frame, in the log's order."""
-        frame = self.table(stream).to_pandas()
-        frame["sequence"] = frame["sequence"].astype("Int64")
-        return frame
+        return _to_frame(self.table(stream))
 
     def __len__(self) -> int:
         return sum(table.num_rows for table in self.tables.values())
@@ -211,6 +209,13 @@ def _to_table(frame: pd.DataFrame, values: tuple[str, ...]) -> pa.Table:
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
+def _to_frame(table: pa.Table) -> pd.DataFrame:
+    # Nullable integers from the start: through floats, ids above 2**53 change.
+    nullable = {pa.int64(): pd.Int64Dtype()}
+    frame: pd.DataFrame = table.to_pandas(types_mapper=nullable.get)
+    return frame
+
+
 def _clock_array(clock: pd.Series) -> pa.Array:
     return pa.array(nanoseconds(clock), pa.int64()).cast(_UTC_NS)
 
@@ -222,8 +227,7 @@ def _merged(stream: str, first: pa.Table, second: pa.Table) -> tuple[pa.Table, i
             f"{second.column_names} after {first.column_names}. "
             "Give the other values a stream of their own."
         )
-    frame = pa.concat_tables([first, second]).to_pandas()
-    frame["sequence"] = frame["sequence"].astype("Int64")
+    frame = _to_frame(pa.concat_tables([first, second]))
     ordered, dropped = ordered_with_revisions(frame, stream=stream)
     values = tuple(n for n in first.column_names if n not in KEY_COLUMNS)
     return _to_table(ordered, values), dropped

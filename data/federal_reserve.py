@@ -74,7 +74,7 @@ class FederalReserveBanks(ExchangeCalendar):  # type: ignore[misc]
     _observance = staticmethod(sunday_to_monday)
 
     @classmethod
-    def bound_min(cls) -> pd.Timestamp:
+    def bound_min(cls) -> pd.Timestamp | None:
         """Return the first day from which the holiday rules hold."""
         return pd.Timestamp(_FIRST_YEAR, 1, 1)
 

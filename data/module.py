@@ -80,12 +80,12 @@ class SampleDataset(Dataset[Batch]):
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
         self.rows = _rows(samples)
-        names = samples.entities
-        lines = [samples.timelines[name] for name in names]
-        sizes = [len(line) for line in lines]
-        self._offset = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
-        self._events = np.concatenate([line.rows for line in lines])
-        place = {name: code for code, name in enumerate(names)}
+        lines = samples.timelines
+        sizes = np.cumsum([0, *(len(line) for line in lines.values())])
+        offset = dict(zip(lines, sizes.tolist(), strict=False))
+        self._offset = np.array([offset[e] for e in samples.entity], dtype=np.int64)
+        self._events = np.concatenate([line.rows for line in lines.values()])
+        place = {name: code for code, name in enumerate(samples.entities)}
         self._entity = np.array([place[e] for e in samples.entity], dtype=np.int64)
         self._clock = query_features(samples)
 
@@ -99,7 +99,7 @@ class SampleDataset(Dataset[Batch]):
         first = np.array([row[0] for row in rows])
         start = self.samples.start[first]
         stop = np.array([self.samples.stop[row].max() for row in rows])
-        begin = self._offset[self._entity[first]] + start
+        begin = self._offset[first] + start
         steps = np.arange(int((stop - start).max(initial=0)))
         mask = steps < (stop - start)[:, None]
         events = self._events[np.where(mask, begin[:, None] + steps, 0)]
@@ -200,7 +200,7 @@ class InformationSets(pl.LightningDataModule):
 
     def _loader(self, dataset: SampleDataset, *, seed: int | None) -> DataLoader[Batch]:
         sampler = PointSampler(dataset.rows, self._batch_size, seed=seed)
-        return DataLoader(dataset, sampler=sampler, batch_size=None)  # type: ignore[arg-type]
+        return DataLoader(dataset, sampler=sampler, batch_size=None)
 
 
 def _with_defined_target(samples: Samples) -> Samples:
@@ -213,7 +213,7 @@ def _rows(samples: Samples) -> list[np.ndarray]:
     frame = samples.points[["entity"]].assign(start=samples.start)
     groups = frame.groupby(["entity", "start"], sort=True).indices.values()
     rows: list[np.ndarray] = []
-    for group in groups:
+    for group in map(np.asarray, groups):
         ordered = group[np.argsort(samples.stop[group], kind="stable")]
         pieces = -(-len(ordered) // _MAX_POINTS_PER_ROW)
         rows.extend(np.array_split(ordered.astype(np.int64), pieces))

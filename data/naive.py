@@ -21,13 +21,14 @@ def as_of(
     """Answer `asof.as_of` by looking at every event for every point."""
     events = {stream: _events(log, stream) for stream in log.streams}
     rows = []
-    for point in checked_points(points).to_dict("records"):
+    for entity, time in checked_points(points).itertuples(index=False):
+        point: Event = {"entity": entity, "forecast_time": time}
         for stream in log.streams:
             known = [
                 event
                 for event in events[stream]
                 if event["entity"] in (point["entity"], MARKET_WIDE)
-                and _visible(event, point["forecast_time"], boundary)
+                and _visible(event, time, boundary)
             ]
             rows.append(_answer(log, stream, point, known))
     return pd.DataFrame(rows)
@@ -65,9 +66,10 @@ def _events(log: EventLog, stream: str) -> list[Event]:
     ]
 
 
-def _visible(event: Event, time: object, boundary: Boundary) -> bool:
-    available = pd.Timestamp(event["available_at"])  # type: ignore[arg-type]
-    limit = pd.Timestamp(time)  # type: ignore[arg-type]
+def _visible(event: Event, limit: pd.Timestamp, boundary: Boundary) -> bool:
+    available = event["available_at"]
+    if not isinstance(available, pd.Timestamp):
+        raise TypeError(f"available_at must be an instant; got {available!r}.")
     return available <= limit if boundary == "inclusive" else available < limit
 
 

@@ -66,4 +66,5 @@ class EwmaSums:
         square = self.square[stop] - faded * self.square[start]
         # The subtraction may leave a rounding error below zero.
         total = prior_weight * prior + np.maximum(square, 0.0)
-        return total / (prior_weight + np.maximum(weight, 0.0))
+        variance: np.ndarray = total / (prior_weight + np.maximum(weight, 0.0))
+        return variance

@@ -18,6 +18,66 @@ from .timeline import History, Timeline, timeline
 
 
 @dataclass(frozen=True, eq=False)
+class CausalScale:
+    """The EWMA volatility of each entity's target, from its information set alone.
+
+    Attributes
+    ----------
+    decay : float
+        Weight of one change relative to the next.
+    prior_weight : float
+        The prior counts as that many newest changes.
+    prior : Mapping[str, float]
+        Mean squared change over the training span, per entity.
+    """
+
+    decay: float
+    prior_weight: float
+    prior: Mapping[str, float]
+
+    @classmethod
+    def fit(cls, train: Samples, *, decay: float, prior_weight: float) -> CausalScale:
+        """Take the prior from the changes visible at the last training forecast time.
+
+        Raises
+        ------
+        ValueError
+            If an entity had no change, or only zero ones, in the training span.
+        """
+        prior = {}
+        for name, line in train.timelines.items():
+            mine = train.entity == name
+            last = int(train.stop[mine].max()) if mine.any() else len(line)
+            moves = _own_changes(line, train.targets[name])[:last]
+            seen = moves[np.isfinite(moves)]
+            prior[name] = float(np.mean(seen**2)) if len(seen) else 0.0
+            if prior[name] <= 0:
+                raise ValueError(
+                    "every entity must have a non-zero change in the training span; "
+                    f"got none for {name!r} ({len(seen)} changes seen). Lengthen "
+                    "folds.train_size or start the first test later."
+                )
+        return cls(decay, prior_weight, prior)
+
+    def apply(self, samples: Samples) -> Samples:
+        """Return the samples with `scale` filled in (one value per point, positive)."""
+        scale = np.ones(len(samples))
+        for name, rows in samples.points.groupby("entity").indices.items():
+            line = samples.timelines[str(name)]
+            moves = _own_changes(line, samples.targets[str(name)])
+            sums = EwmaSums.along(moves, np.isfinite(moves), decay=self.decay)
+            scale[rows] = np.sqrt(
+                sums.variance(
+                    samples.start[rows],
+                    samples.stop[rows],
+                    prior=self.prior[str(name)],
+                    prior_weight=self.prior_weight,
+                )
+            )
+        return replace(samples, scale=scale, causal_scale=self)
+
+
+@dataclass(frozen=True, eq=False)
 class Samples:
     """Points, their information sets and, unless withheld, their targets.
 
@@ -36,6 +96,8 @@ class Samples:
     targets : Mapping[str, Target]
         Per entity.
     history : History
+    causal_scale : CausalScale, optional
+        What `scale` was computed with.
     """
 
     points: pd.DataFrame
@@ -46,6 +108,7 @@ class Samples:
     scale: Float64[np.ndarray, " n"]
     targets: Mapping[str, Target]
     history: History
+    causal_scale: CausalScale | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -68,17 +131,19 @@ class Samples:
     @property
     def scaled_target(self) -> Float64[np.ndarray, " n"]:
         """Target divided by the scale known at the forecast time."""
-        return self.target / self.scale
+        scaled: np.ndarray = self.target / self.scale
+        return scaled
 
     @property
     def num_events(self) -> Int64[np.ndarray, " n"]:
         """Size of each information set."""
-        return self.stop - self.start
+        count: np.ndarray = self.stop - self.start
+        return count
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """Entities with a timeline, sorted."""
-        return tuple(sorted(self.timelines))
+        """Entities with a target, sorted; the same whatever the points."""
+        return tuple(sorted(self.targets))
 
     @property
     def arrays(self) -> EventArrays:
@@ -171,70 +236,9 @@ def prepare_samples(
         stop=stop,
         fingerprint=fingerprint,
         scale=np.ones(len(points)),
-        targets={name: owner[name] for name in lines},
+        targets=owner,
         history=history,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class CausalScale:
-    """The EWMA volatility of each entity's target, from its information set alone.
-
-    Attributes
-    ----------
-    decay : float
-        Weight of one change relative to the next.
-    prior_weight : float
-        The prior counts as that many newest changes.
-    prior : Mapping[str, float]
-        Mean squared change over the training span, per entity.
-    """
-
-    decay: float
-    prior_weight: float
-    prior: Mapping[str, float]
-
-    @classmethod
-    def fit(cls, train: Samples, *, decay: float, prior_weight: float) -> CausalScale:
-        """Take the prior from the changes visible at the last training forecast time.
-
-        Raises
-        ------
-        ValueError
-            If an entity had no change, or only zero ones, in the training span.
-        """
-        prior = {}
-        for name in train.entities:
-            mine = train.entity == name
-            line = train.timelines[name]
-            last = int(train.stop[mine].max()) if mine.any() else len(line)
-            moves = _own_changes(line, train.targets[name])[:last]
-            seen = moves[np.isfinite(moves)]
-            prior[name] = float(np.mean(seen**2)) if len(seen) else 0.0
-            if prior[name] <= 0:
-                raise ValueError(
-                    "every entity must have a non-zero change in the training span; "
-                    f"got none for {name!r} ({len(seen)} changes seen). Lengthen "
-                    "folds.train_size or start the first test later."
-                )
-        return cls(decay, prior_weight, prior)
-
-    def apply(self, samples: Samples) -> Samples:
-        """Return the samples with `scale` filled in (one value per point, positive)."""
-        scale = np.ones(len(samples))
-        for name, rows in samples.points.groupby("entity").indices.items():
-            line = samples.timelines[str(name)]
-            moves = _own_changes(line, samples.targets[str(name)])
-            sums = EwmaSums.along(moves, np.isfinite(moves), decay=self.decay)
-            scale[rows] = np.sqrt(
-                sums.variance(
-                    samples.start[rows],
-                    samples.stop[rows],
-                    prior=self.prior[str(name)],
-                    prior_weight=self.prior_weight,
-                )
-            )
-        return replace(samples, scale=scale)
 
 
 def own_change_channel(arrays: EventArrays, target: Target) -> tuple[int, int]:

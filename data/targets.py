@@ -76,8 +76,8 @@ def with_targets(
                 f"{', '.join(sorted(owner))}."
             )
         found = _targets_of(log, str(name), owner[str(name)], times[rows])
-        for column in clocks:
-            clocks[column][rows] = found[column]
+        for column, nanos in clocks.items():
+            nanos[rows] = found[column]
         values[rows] = found["target"]
     answer = points[["entity", "forecast_time"]].reset_index(drop=True)
     for column, nanos in clocks.items():

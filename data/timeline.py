@@ -85,7 +85,8 @@ class Timeline:
     @cached_property
     def available_at(self) -> Int64[np.ndarray, " n"]:
         """UTC nanoseconds, ascending."""
-        return self.arrays.available_at[self.rows]
+        available: np.ndarray = self.arrays.available_at[self.rows]
+        return available
 
     @cached_property
     def _sums(self) -> UInt64[np.ndarray, "m 2"]:
@@ -98,8 +99,9 @@ class Timeline:
         boundary: Boundary = "inclusive",
     ) -> Int64[np.ndarray, " k"]:
         """Return how many events are visible at each forecast time (nanoseconds)."""
-        side = "right" if boundary == "inclusive" else "left"
-        return np.searchsorted(self.available_at, forecast_time, side=side)
+        if boundary == "inclusive":
+            return np.searchsorted(self.available_at, forecast_time, side="right")
+        return np.searchsorted(self.available_at, forecast_time, side="left")
 
     def start(
         self,
@@ -109,11 +111,14 @@ class Timeline:
     ) -> Int64[np.ndarray, " k"]:
         """Return the position at which each information set starts."""
         if history.last is not None:
-            return np.maximum(stop - history.last, 0)
+            start: np.ndarray = np.maximum(stop - history.last, 0)
+            return start
         if history.since is None:
             return np.zeros_like(stop)
         begins = period_starts(forecast_time, history)
-        return np.minimum(np.searchsorted(self.available_at, begins, side="left"), stop)
+        since = np.searchsorted(self.available_at, begins, side="left")
+        bounded: np.ndarray = np.minimum(since, stop)
+        return bounded
 
     def fingerprints(
         self, start: Int64[np.ndarray, " k"], stop: Int64[np.ndarray, " k"]

@@ -36,7 +36,7 @@ def checked_frame(
     for name in values:
         checked[name] = _values(frame[name].reset_index(drop=True), name, stream)
     quarantine = _quarantine(checked, stream, values)
-    usable = checked.drop(index=quarantine["row"])
+    usable = checked.drop(index=quarantine["row"].tolist())
     if not scheduled:
         _require_known_after(usable, stream)
     return usable.reset_index(drop=True), quarantine
@@ -50,9 +50,7 @@ def utc_instants(
     Parameters
     ----------
     clock : Series
-        Datetimes, aware or naive. In the hour that a clock change repeats, naive
-        times are told apart by the order of the rows, and refused where that order
-        does not tell.
+        Datetimes, aware or naive.
     name, where : str
         Column and place for the error message.
     zone : str, optional
@@ -83,17 +81,20 @@ def utc_instants(
     if clock.dt.tz is None:  # nothing but missing values: any zone will do
         clock = clock.dt.tz_localize("UTC")
     try:
-        return clock.dt.tz_convert("UTC").astype("datetime64[ns, UTC]")
+        utc: pd.Series = clock.dt.tz_convert("UTC").astype("datetime64[ns, UTC]")
     except pd.errors.OutOfBoundsDatetime as error:
         raise ValueError(
             f"{name} must lie between 1677 and 2262; {error}{place}. "
             "Correct or remove the row."
         ) from error
+    return utc
 
 
 def _localised(clock: pd.Series, name: str, zone: str, place: str) -> pd.Series:
     try:
-        return clock.dt.tz_localize(zone, ambiguous="infer", nonexistent="raise")
+        local: pd.Series = clock.dt.tz_localize(
+            zone, ambiguous="raise", nonexistent="raise"
+        )
     except ValueError as error:
         found = clock.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
         wrong = (found.isna() & clock.notna()).to_numpy()
@@ -102,6 +103,7 @@ def _localised(clock: pd.Series, name: str, zone: str, place: str) -> pd.Series:
             f"{name} must name one instant in {zone}; got {clock.iloc[row]} in row "
             f"{row}{place}: {error}. Give UTC or an offset for it."
         ) from error
+    return local
 
 
 def _require_columns(frame: pd.DataFrame, stream: str, values: tuple[str, ...]) -> None:

@@ -11,21 +11,22 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from infoset.data.module import InformationSets, SampleDataset
-from infoset.data.sequences import CausalScale, Samples, own_change_channel
+from infoset.data.sequences import Samples
 from infoset.data.timeline import History
 
 from .attention import feature_map
 from .baselines import entity_quantiles
 from .embedding import ChannelStatistics
+from .fitted import FittedOn
 from .forecasts import LEVELS, Forecasts
 from .kernels import AttentionKernel, LinearKernel, SoftmaxKernel
 from .network import Network
 from .settings import NetworkSize, Training
-from .streaming import StateStream, Stream, StreamScale, WindowStream
+from .streaming import StateStream, Stream, WindowStream
 from .training import FitRecord, fit_network
 
 Attention = Literal["linear", "softmax"]
-_WEIGHTS, _SPEC = "weights.safetensors", "network.json"
+WEIGHTS, SPEC = "weights.safetensors", "forecaster.json"
 
 
 class AttentionForecaster:
@@ -62,8 +63,7 @@ class AttentionForecaster:
         self.levels = levels
         self.network: Network | None = None
         self.record: FitRecord | None = None
-        self.entities: tuple[str, ...] = ()
-        self._statistics: ChannelStatistics | None = None
+        self.about: FittedOn | None = None
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Start from the scaled-quantile baseline and train with early stopping."""
@@ -75,16 +75,16 @@ class AttentionForecaster:
         data = InformationSets(
             train, validation, batch_size=self.training.batch_size, seed=self.seed
         )
+        self.about = FittedOn.of(train)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self._build(
+            self.network = self._build(
                 ChannelStatistics.fit(train),
-                train.entities,
                 base=np.stack([base[name] for name in train.entities]),
                 log_scale=np.array(log_scale),
             )
             self.record = fit_network(
-                self._trained(), data, self.training, levels=self.levels
+                self.network, data, self.training, levels=self.levels
             )
 
     def forecast(self, samples: Samples) -> Forecasts:
@@ -99,52 +99,49 @@ class AttentionForecaster:
                 scaled[batch.point[real].numpy()] = quantiles.numpy()
         return Forecasts(scaled * samples.scale[:, None], self.levels)
 
-    def stream(
-        self, samples: Samples, entity: str, scale: CausalScale, *, history: History
-    ) -> Stream:
+    def stream(self, entity: str, *, history: History | None = None) -> Stream:
         """Return a live forecaster of one entity, without any event yet.
 
         Parameters
         ----------
-        samples : Samples
-            Of the log that the feed continues: names the streams and channels.
         entity : str
-        scale : CausalScale
-            As fitted on the fold's training span.
-        history : History
-            `last n` encodes its window anew for each forecast; `all` and `since`
-            carry the state.
+        history : History, optional
+            By default the one it was fitted with. `last n` encodes its window anew
+            for each forecast; `all` and `since` carry the state.
+
+        Raises
+        ------
+        ValueError
+            If the forecaster was not fitted for the entity.
         """
-        target = samples.targets[entity]
-        channel = own_change_channel(samples.arrays, target)
-        stream_scale = StreamScale(
-            channel, target.scale, scale.decay, scale.prior[entity], scale.prior_weight
-        )
-        place = self.entities.index(entity)
-        width = samples.arrays.values.shape[1]
-        network = self._trained()
-        if history.last is not None:
+        network, about = self._trained(), self.fitted_on()
+        if entity not in about.entities:
+            raise ValueError(
+                f"entity must be one of {', '.join(about.entities)}; got {entity!r}."
+            )
+        chosen = history or about.history
+        place = about.entities.index(entity)
+        if chosen.last is not None:
             return WindowStream(
                 network,
                 self.levels,
                 entity=place,
-                scale=stream_scale,
-                width=width,
-                last=history.last,
+                scale=about.scales[place],
+                width=about.width,
+                last=chosen.last,
             )
         return StateStream(
             network,
             self.levels,
             entity=place,
-            scale=stream_scale,
-            width=width,
-            history=history,
+            scale=about.scales[place],
+            width=about.width,
+            history=chosen,
         )
 
     def save(self, folder: Path) -> None:
-        """Write the weights (safetensors) and the network's description (JSON)."""
+        """Write the weights (safetensors) and the forecaster's description (JSON)."""
         folder.mkdir(parents=True, exist_ok=True)
-        statistics = self._fitted_statistics()
         spec = {
             "attention": self.attention,
             "feature_map": self.feature_map_name,
@@ -152,18 +149,21 @@ class AttentionForecaster:
             "training": self.training.model_dump(),
             "seed": self.seed,
             "levels": list(self.levels),
-            "entities": list(self.entities),
-            "streams": list(statistics.streams),
-            "channels": [list(channel) for channel in statistics.channels],
+            "fitted_on": self.fitted_on().model_dump(mode="json"),
         }
-        (folder / _SPEC).write_text(json.dumps(spec, indent=1))
+        (folder / SPEC).write_text(json.dumps(spec, indent=1))
         weights = {k: v.contiguous() for k, v in self._trained().state_dict().items()}
-        save_file(weights, folder / _WEIGHTS)
+        save_file(weights, folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path) -> AttentionForecaster:
         """Read what `save` wrote; nothing is unpickled."""
-        spec = json.loads((folder / _SPEC).read_text())
+        return cls.from_files(folder / SPEC, folder / WEIGHTS)
+
+    @classmethod
+    def from_files(cls, spec_path: Path, weights_path: Path) -> AttentionForecaster:
+        """Read a description and its weights."""
+        spec = json.loads(spec_path.read_text())
         forecaster = cls(
             spec["attention"],
             feature_map_name=spec["feature_map"],
@@ -172,37 +172,21 @@ class AttentionForecaster:
             seed=spec["seed"],
             levels=tuple(spec["levels"]),
         )
-        num_channels, num_streams = len(spec["channels"]), len(spec["streams"])
-        blank = ChannelStatistics(
-            channels=tuple((stream, column) for stream, column in spec["channels"]),
-            streams=tuple(spec["streams"]),
-            offset=np.zeros(num_streams, np.int64),
-            num_values=np.zeros(num_streams, np.int64),
-            mean=np.zeros(num_channels, np.float32),
-            deviation=np.ones(num_channels, np.float32),
-            used=np.zeros(num_channels, bool),
+        about = FittedOn.model_validate(spec["fitted_on"])
+        forecaster.about = about
+        num_entities = len(about.entities)
+        forecaster.network = forecaster._build(
+            ChannelStatistics.blank(about.channels, about.streams),
+            base=np.zeros((num_entities, len(forecaster.levels))),
+            log_scale=np.zeros(num_entities),
         )
-        entities = tuple(spec["entities"])
-        forecaster._build(
-            blank,
-            entities,
-            base=np.zeros((len(entities), len(forecaster.levels))),
-            log_scale=np.zeros(len(entities)),
-        )
-        forecaster._trained().load_state_dict(load_file(folder / _WEIGHTS))
+        forecaster.network.load_state_dict(load_file(weights_path))
         return forecaster
 
     def _build(
-        self,
-        statistics: ChannelStatistics,
-        entities: tuple[str, ...],
-        *,
-        base: np.ndarray,
-        log_scale: np.ndarray,
-    ) -> None:
-        self._statistics = statistics
-        self.entities = entities
-        self.network = Network(
+        self, statistics: ChannelStatistics, *, base: np.ndarray, log_scale: np.ndarray
+    ) -> Network:
+        return Network(
             self._kernel(),
             self.size,
             statistics,
@@ -220,7 +204,14 @@ class AttentionForecaster:
             raise ValueError("the forecaster must be fitted first. Call `fit`.")
         return self.network
 
-    def _fitted_statistics(self) -> ChannelStatistics:
-        if self._statistics is None:
+    def fitted_on(self) -> FittedOn:
+        """Return the vocabulary of the training data.
+
+        Raises
+        ------
+        ValueError
+            Before a fit.
+        """
+        if self.about is None:
             raise ValueError("the forecaster must be fitted first. Call `fit`.")
-        return self._statistics
+        return self.about

@@ -70,6 +70,21 @@ class ChannelStatistics:
             used=used,
         )
 
+    @classmethod
+    def blank(
+        cls, channels: tuple[tuple[str, str], ...], streams: tuple[str, ...]
+    ) -> ChannelStatistics:
+        """Return placeholders of the right shapes, for weights about to be loaded."""
+        return cls(
+            channels=channels,
+            streams=streams,
+            offset=np.zeros(len(streams), np.int64),
+            num_values=np.zeros(len(streams), np.int64),
+            mean=np.zeros(len(channels), np.float32),
+            deviation=np.ones(len(channels), np.float32),
+            used=np.zeros(len(channels), bool),
+        )
+
 
 class EventEmbedding(nn.Module):
     """Embed each event alone: nothing here looks along the time axis.

@@ -75,10 +75,6 @@ class EventWindow:
         if self.size is not None:
             self._start = max(self._start, self._stop - self.size)
 
-    def clear(self) -> None:
-        """Forget all events."""
-        self._start = self._stop = 0
-
     def __len__(self) -> int:
         return self._stop - self._start
 
@@ -87,23 +83,20 @@ class EventWindow:
         """Availability of the newest event; 0 when there is none."""
         return int(self._clocks[self._stop - 1, 1]) if len(self) else 0
 
-    def tensors(self, newest: int | None = None) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         """Return the events as the event part of a `Batch` with one row."""
         part = slice(self._start, self._stop)
-        if newest is not None:
-            part = slice(max(self._start, self._stop - newest), self._stop)
         return event_tensors(
             values=self._values[None, part],
             stream=self._stream[None, part],
             revision=self._revision[None, part],
             event_time=self._clocks[None, part, 0],
             available_at=self._clocks[None, part, 1],
-            mask=np.ones((1, len(self._stream[part])), dtype=bool),
+            mask=np.ones((1, len(self)), dtype=bool),
         )
 
-    def own_changes(self, channel: tuple[int, int]) -> Float64[np.ndarray, " m"]:
-        """Return the first-print changes of the entity's own channel, oldest first."""
-        stream, place = channel
+    def own_changes(self, stream: int, place: int) -> Float64[np.ndarray, " m"]:
+        """Return the first-print values of the entity in one place, oldest first."""
         part = slice(self._start, self._stop)
         used = (
             (self._stream[part] == stream)
@@ -128,22 +121,12 @@ class EventWindow:
 
     def _make_room(self) -> None:
         part = slice(self._start, self._stop)
-        kept = [
-            column[part].copy()
-            for column in (
-                self._stream,
-                self._own,
-                self._revision,
-                self._clocks,
-                self._values,
-            )
-        ]
-        count = self._stop - self._start
+        old = self._columns()
+        count = len(self)
         self._allocate(2 * count)
-        for column, old in zip(
-            (self._stream, self._own, self._revision, self._clocks, self._values),
-            kept,
-            strict=True,
-        ):
-            column[:count] = old
+        for column, before in zip(self._columns(), old, strict=True):
+            column[:count] = before[part]
         self._start, self._stop = 0, count
+
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self._stream, self._own, self._revision, self._clocks, self._values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,40 +14,9 @@ from infoset.data.module import Batch
 from infoset.data.timeline import History, period_starts
 
 from .event_window import EventWindow, StreamEvent
+from .fitted import StreamScale
 from .forecasts import Forecasts
 from .network import Network, NetworkState
-
-
-@dataclass(frozen=True)
-class StreamScale:
-    """The causal scale of one entity, as its `CausalScale` defines it.
-
-    Attributes
-    ----------
-    channel : (int, int)
-        Stream code and value index of the entity's own change.
-    unit : float
-        Turns the change into the target's unit.
-    decay, prior, prior_weight : float
-    """
-
-    channel: tuple[int, int]
-    unit: float
-    decay: float
-    prior: float
-    prior_weight: float
-
-    def of_changes(self, changes: np.ndarray) -> float:
-        """Return the scale after these changes, oldest first."""
-        weights = self.decay ** np.arange(len(changes) - 1, -1, -1.0)
-        return self.of_sums(
-            float(weights.sum()), float(weights @ (self.unit * changes) ** 2)
-        )
-
-    def of_sums(self, weight: float, square: float) -> float:
-        """Return the scale for weighted sums of ones and of squared changes."""
-        total = self.prior_weight * self.prior + square
-        return float(np.sqrt(total / (self.prior_weight + weight)))
 
 
 class Stream(Protocol):
@@ -95,7 +63,9 @@ class WindowStream:
 
     def forecast(self, at: int) -> Forecasts:
         """Encode the window and read it."""
-        scale = self._scale.of_changes(self._window.own_changes(self._scale.channel))
+        scale = self._scale.of_changes(
+            self._window.own_changes(self._scale.stream, self._scale.place)
+        )
         count, newest = len(self._window), self._window.newest
         point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
         with torch.inference_mode():
@@ -193,9 +163,9 @@ class StateStream:
         return (event.available_at - self._newest_event.newest) / NS_PER_DAY
 
     def _add_to_scale(self, event: StreamEvent) -> None:
-        stream, place = self._scale.channel
-        if event.own and event.stream == stream and event.revision == 0:
-            move = self._scale.unit * float(event.values[place])
+        is_first_print = event.own and event.revision == 0
+        if is_first_print and event.stream == self._scale.stream:
+            move = self._scale.unit * float(event.values[self._scale.place])
             if np.isfinite(move):
                 self._weight = self._scale.decay * self._weight + 1.0
                 self._square = self._scale.decay * self._square + move**2

@@ -1,0 +1,5 @@
+"""One experiment, from configuration to report."""
+
+from .experiment import Run, run
+
+__all__ = ["Run", "run"]

@@ -203,7 +203,9 @@ def _content(
     except yaml.YAMLError as error:
         raise ValueError(f"config must be valid YAML; got {path}: {error}") from error
     if not isinstance(content, dict):
-        raise ValueError(f"config must hold keys and values; got {path}.")
+        raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
+            f"config must hold keys and values; got {path}."
+        )
     return content, path.parent, path.name
 
 
@@ -216,7 +218,7 @@ def _override(content: dict[str, Any], override: str) -> None:
     for key in keys[:-1]:
         place = place.setdefault(key, {})
         if not isinstance(place, dict):
-            raise ValueError(
+            raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
                 f"--set must name a key of a mapping; got {override!r}, but "
                 f"{key!r} holds {place!r}."
             )
@@ -226,11 +228,12 @@ def _override(content: dict[str, Any], override: str) -> None:
         raise ValueError(f"--set must hold a YAML value; got {override!r}.") from error
 
 
-def _place(path: tuple[int | str, ...], content: Any) -> str:
-    """Return the path as it stands in the file: without the `kind` of a union."""
+def _place(path: tuple[int | str, ...], content: object) -> str:
+    """Return the path as it stands in the file: without the names of a union's kinds."""
     parts = []
-    for part in path:
-        if isinstance(content, dict) and content.get("kind") == part != "kind":
+    for place, part in enumerate(path):
+        is_last = place == len(path) - 1
+        if isinstance(content, dict) and part not in content and not is_last:
             continue
         parts.append(str(part))
         if isinstance(content, dict):

@@ -42,7 +42,7 @@ def execute(
     """
     here = [task for task in tasks if task.forecaster in own]
     away = [task for task in tasks if task.forecaster not in own]
-    if experiment.executor.kind == "serial" or len(away) < 2:  # noqa: PLR2004
+    if experiment.executor.kind == "serial" or len(away) < 2:
         here, away = list(tasks), []
     yield from _in_processes(experiment, prepared.log, away, store)
     yield from _serially(experiment, prepared, here, store, own)

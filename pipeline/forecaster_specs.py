@@ -93,22 +93,23 @@ def build_forecaster(
         RidgeQuantiles,
     )
 
+    forecaster: Forecaster
     match spec:
         case Historical():
-            return HistoricalQuantiles()
+            forecaster = HistoricalQuantiles()
         case Ewma():
-            return EwmaQuantiles()
+            forecaster = EwmaQuantiles()
         case RidgeSpec():
-            return RidgeQuantiles(penalties=spec.penalties)
+            forecaster = RidgeQuantiles(penalties=spec.penalties)
         case Boosting():
-            return BoostedQuantiles(
+            forecaster = BoostedQuantiles(
                 max_trees=spec.max_trees,
                 learning_rate=spec.learning_rate,
                 max_leaves=spec.max_leaves,
                 seed=seed,
             )
         case Linear():
-            return AttentionForecaster(
+            forecaster = AttentionForecaster(
                 "linear",
                 feature_map_name=spec.feature_map,
                 size=network,
@@ -116,11 +117,12 @@ def build_forecaster(
                 seed=seed,
             )
         case Softmax():
-            return AttentionForecaster(
+            forecaster = AttentionForecaster(
                 "softmax", size=network, training=training, seed=seed
             )
         case Installed():
-            return _installed(spec.name)
+            forecaster = _installed(spec.name)
+    return forecaster
 
 
 def _installed(name: str) -> Forecaster:

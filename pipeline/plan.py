@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import numpy as np
 
@@ -17,6 +14,7 @@ from infoset.models.forecasts import Forecaster
 from .config import Experiment, content_digest
 from .forecaster_specs import Boosting, Ewma, Historical, Linear, RidgeSpec, Softmax
 from .preparation import Prepared, histories
+from .provenance import code_digest, library_versions
 
 
 @dataclass(frozen=True)
@@ -86,12 +84,12 @@ def _forecaster_content(
 ) -> dict[str, object] | None:
     if name in own:
         digest = getattr(own[name], "digest", None)
-        return {"own": str(digest), "code": code_digest()} if digest else None
+        return {"own": str(digest), "code": _code()} if digest else None
     spec = experiment.forecasters[name]
     content: dict[str, object] = {
         "forecaster": spec.model_dump(mode="json"),
         "scale": experiment.scale.model_dump(mode="json"),
-        "code": code_digest(),
+        "code": _code(),
     }
     match spec:
         case Linear() | Softmax():
@@ -136,26 +134,7 @@ def _data_content(
     }
 
 
-@cache
-def code_digest() -> str:
-    """Return a digest of the code of the data and models floors.
-
-    A changed line there may change a result, so it makes every task new.
-    """
-    digest = sha256()
-    for package in ("infoset.data", "infoset.models"):
-        for name, content in sorted(_sources(files(package), package)):
-            digest.update(name.encode())
-            digest.update(content)
-    return digest.hexdigest()[:16]
-
-
-def _sources(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
-    for entry in folder.iterdir():
-        name = f"{prefix}.{entry.name}"
-        if entry.is_dir() and not entry.name.startswith(("_", ".")):
-            found += _sources(entry, name)
-        elif entry.name.endswith(".py"):
-            found.append((name, entry.read_bytes()))
-    return found
+def _code() -> dict[str, object]:
+    # A changed line, or another version of a library, may change a result.
+    code = code_digest("infoset.data", "infoset.models")
+    return {"code": code, "versions": library_versions()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from infoset.data.changes import CHANGE, with_change
+from infoset.data.changes import CHANGE, ChangeKind, with_change
 from infoset.data.events import EventLog
 from infoset.data.fingerprints import combined_fingerprint
 from infoset.data.forecast_times import forecast_points
@@ -29,7 +29,7 @@ class Prepared:
     Attributes
     ----------
     log : EventLog
-        With the changes that forecasters read.
+        As the sources gave it.
     samples : Mapping[str, Samples]
         Per history (as text); all hold the same points in the same order.
     folds : tuple of Fold
@@ -56,7 +56,7 @@ class Prepared:
 
 
 def load_log(experiment: Experiment, base: Path) -> EventLog:
-    """Read the sources of an experiment and add the declared changes.
+    """Read the sources of an experiment.
 
     Raises
     ------
@@ -68,17 +68,32 @@ def load_log(experiment: Experiment, base: Path) -> EventLog:
             "sources must name a file, or a log must be given; got neither. "
             "Declare `sources:` or call `run(config, log=...)`."
         )
-    log = event_log(experiment.sources, base=base)
-    for source in experiment.sources:
-        if source.change is not None:
-            for stream in source.streams(log):
-                if CHANGE not in log.values_of(stream):
-                    log = with_change(
-                        log,
-                        stream,
-                        column=source.change.column,
-                        kind=source.change.kind,
-                    )
+    return event_log(experiment.sources, base=base)
+
+
+def declared_changes(
+    experiment: Experiment, log: EventLog
+) -> dict[str, tuple[str, ChangeKind]]:
+    """Return (column, kind) of the change of each stream that has one.
+
+    Sources declare changes; a target's stream needs one in any case.
+    """
+    wanted = {
+        stream: (source.change.column, source.change.kind)
+        for source in experiment.sources
+        if source.change is not None
+        for stream in source.streams(log)
+    }
+    for target in experiment.targets:
+        wanted.setdefault(target.stream, (target.column, target.kind))
+    return wanted
+
+
+def with_changes(experiment: Experiment, log: EventLog) -> EventLog:
+    """Return the log with the changes that the sources declare and the targets need."""
+    for stream, (column, kind) in declared_changes(experiment, log).items():
+        if CHANGE not in log.values_of(stream):
+            log = with_change(log, stream, column=column, kind=kind)
     return log
 
 
@@ -97,11 +112,7 @@ def prepare(experiment: Experiment, log: EventLog) -> Prepared:
     ValueError
         If an entity is unknown, no target is defined, or a fold has no training row.
     """
-    for target in experiment.targets:
-        if CHANGE not in log.values_of(target.stream):
-            log = with_change(
-                log, target.stream, column=target.column, kind=target.kind
-            )
+    raw, log = log, with_changes(experiment, log)
     points = forecast_points(experiment.forecast_times, log, experiment.entities)
     points = with_targets(log, points, experiment.targets)
     defined = points["target"].notna().to_numpy()
@@ -123,7 +134,7 @@ def prepare(experiment: Experiment, log: EventLog) -> Prepared:
     }
     folds = experiment.folds.walk_forward().split(kept)
     excluded = _excluded(log, points, kept, folds, samples[str(experiment.history)])
-    return Prepared(log=log, samples=samples, folds=folds, excluded=excluded)
+    return Prepared(log=raw, samples=samples, folds=folds, excluded=excluded)
 
 
 def _excluded(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -51,7 +51,7 @@ class TextFormat(Strict):
     encoding: Annotated[str, AfterValidator(_encoding)] = "utf-8"
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
+    def _distinct(self) -> TextFormat:
         if self.thousands == self.decimal:
             raise ValueError(
                 "must have different marks as `decimal` and `thousands`; "
@@ -208,7 +208,7 @@ class SourceDeclaration(Strict):
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @model_validator(mode="after")
-    def _one_file(self) -> Self:
+    def _one_file(self) -> SourceDeclaration:
         if (self.path is None) == (self.sample is None):
             got = "none" if self.path is None else "both"
             raise ValueError(f"must name its file by `path` or `sample`; got {got}")
@@ -224,7 +224,7 @@ class SourceDeclaration(Strict):
         return self
 
     @model_validator(mode="after")
-    def _one_template(self) -> Self:
+    def _one_template(self) -> SourceDeclaration:
         rest = _TEMPLATE_COLUMN.sub("", self.stream, count=1)
         if "{" in rest or "}" in rest:
             raise ValueError(
@@ -234,7 +234,7 @@ class SourceDeclaration(Strict):
         return self
 
     @model_validator(mode="after")
-    def _named_values(self) -> Self:
+    def _named_values(self) -> SourceDeclaration:
         if not self.values and self.text is None:
             raise ValueError("must have `values` or `text`; got neither")
         for name in self.values:
@@ -247,7 +247,7 @@ class SourceDeclaration(Strict):
         return self
 
     @model_validator(mode="after")
-    def _change_of_a_number(self) -> Self:
+    def _change_of_a_number(self) -> SourceDeclaration:
         numbers = [n for n, value in self.values.items() if value.kind == "number"]
         if self.change is not None and self.change.column not in numbers:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
@@ -191,7 +191,7 @@ class AvailableColumn(Strict):
     format: Annotated[str, AfterValidator(_pattern)] | None = None
 
     @model_validator(mode="after")
-    def _dated(self) -> Self:
+    def _dated(self) -> AvailableColumn:
         if self.at is not None and self.zone is None:
             raise ValueError(f"must have a `zone` for its `at`; got {self.at!r} alone")
         if self.at is not None and self.format is not None:

@@ -45,7 +45,7 @@ def read_source(declaration: SourceDeclaration, *, base: Path) -> SourceTable:
     TypeError
         If a column of `where` does not hold text.
     """
-    path = _path(declaration, base)
+    path = source_path(declaration, base)
     name = declaration.name
     if declaration.is_parquet:
         columns = _parquet(path, name, declaration.columns)
@@ -83,7 +83,14 @@ def require_columns(found: list[str], needed: tuple[str, ...], name: str) -> Non
             )
 
 
-def _path(declaration: SourceDeclaration, base: Path) -> Path:
+def source_path(declaration: SourceDeclaration, base: Path) -> Path:
+    """Return the file that a declaration names.
+
+    Raises
+    ------
+    ValueError
+        If it is not there.
+    """
     if declaration.sample is not None:
         return sample_path(declaration.sample)
     path = base / declaration.name

@@ -261,9 +261,8 @@ def test_task_is_a_finished_child_with_its_own_times(place: Place) -> None:
         run_id = tracker.log_task(dataclasses.replace(TASK, artifacts=[weights]))
     run = place.run(run_id)
     assert run.info.status == "FINISHED"
-    assert (run.info.start_time, run.info.end_time) == (1_700_000_000_000,) * 1 + (
-        1_700_000_060_500,
-    )
+    assert run.info.start_time == 1_700_000_000_000
+    assert run.info.end_time == 1_700_000_060_500
     assert run.data.tags["mlflow.parentRunId"] == tracker.run_id
     assert run.data.tags["infoset.forecaster"] == "linear"
     assert run.data.tags["infoset.digest"] == "d1"
@@ -554,13 +553,17 @@ def test_calls_put_back_what_they_silence(
     assert logging.getLogger("mlflow").level == level
 
 
+def warn_twice(path: Path) -> None:
+    with mlflow_calls(path), warnings.catch_warnings():
+        warnings.simplefilter("once")  # as MLflow itself does
+        warnings.warn("yours", stacklevel=1)
+        warnings.warn("Add type hints to the `predict` method", stacklevel=1)
+
+
 def test_warnings_of_others_pass_and_those_of_mlflow_do_not(tmp_path: Path) -> None:
     import_mlflow()
-    with pytest.warns(UserWarning, match="yours") as caught, mlflow_calls(tmp_path):
-        warnings.warn("yours", stacklevel=1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("once")  # as MLflow itself does
-            warnings.warn("Add type hints to the `predict` method", stacklevel=1)
+    with pytest.warns(UserWarning, match="yours") as caught:
+        warn_twice(tmp_path)
     assert len(caught) == 1
 
 

@@ -1,0 +1,117 @@
+"""The command line: thin, and slow imports only where they are used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Point-in-time forecasting: what was knowable, and what a forecast costs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Config = Annotated[
+    str, typer.Argument(help="A YAML file, or the name of a shipped experiment.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a setting: path.to.key=value."),
+]
+
+
+@app.command()
+def run(config: Config, set_: Overrides = None) -> None:
+    """Run an experiment: fit, forecast, compare, measure, report.
+
+    Example: infoset run treasury --set training.max_steps=100
+    """
+    from .experiment import run as run_experiment  # noqa: PLC0415
+    from .results_table import results_table  # noqa: PLC0415
+
+    finished = run_experiment(config, overrides=set_ or [], show_progress=True)
+    console = Console()
+    console.print(results_table(finished.folder), crop=False)
+    if not finished.is_new:
+        console.print("Nothing was redone: every result was there already.")
+    console.print(f"Report:  {finished.report}", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def report(
+    run_folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+) -> None:
+    """Write a run's report anew from its files.
+
+    Example: infoset report runs/treasury
+    """
+    from .report import write_report  # noqa: PLC0415
+
+    print(write_report(run_folder))
+
+
+@app.command()
+def asof(
+    config: Config,
+    *,
+    at: Annotated[str, typer.Option(help="An instant with a zone, or a UTC date.")],
+    entity: Annotated[
+        str | None, typer.Option(help="Whose information; default: all.")
+    ] = None,
+    stream: Annotated[str | None, typer.Option(help="One stream only.")] = None,
+    periods: Annotated[
+        int, typer.Option(min=1, help="How many of the newest periods to show.")
+    ] = 1,
+    set_: Overrides = None,
+) -> None:
+    """Show what was known at an instant, as it read then.
+
+    Example: infoset asof treasury --at 2008-03-07T18:00-05:00 --stream macro/PAYEMS
+    --periods 3
+    """
+    from .known import known_at  # noqa: PLC0415
+
+    known = known_at(
+        config,
+        at=at,
+        entity=entity,
+        stream=stream,
+        periods=periods,
+        overrides=set_ or [],
+    )
+    table = Table(*known.columns, title=f"Known at {known.attrs['at']}")
+    for row in known.itertuples(index=False):
+        table.add_row(*(str(cell) for cell in row))
+    console = Console()
+    # A pipe has no width: nothing may be cut off there.
+    width = None if console.is_terminal else 200
+    Console(width=width).print(table)
+
+
+def main() -> None:
+    """Run the command line; bad input ends with exit code 2 and one clear error."""
+    try:
+        app(standalone_mode=True)
+    except (ValueError, TypeError) as error:
+        print(f"infoset: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print(
+            "infoset: interrupted. Finished tasks are kept; run again to go on.",
+            file=sys.stderr,
+        )
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

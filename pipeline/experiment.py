@@ -1,0 +1,199 @@
+"""One experiment, from its configuration to its report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from infoset.data.events import EventLog
+from infoset.data.sources.tabular import source_path
+from infoset.models.forecasts import Forecaster
+
+from .config import Experiment, content_digest, load_experiment
+from .progress import Progress
+from .provenance import code_digest, files_digest, library_versions
+from .run_files import RunFiles, read_json
+from .tracking import ExperimentTracker
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run.
+
+    Attributes
+    ----------
+    folder : Path
+        Where its files are.
+    is_new : bool
+        False where everything had been done before.
+    """
+
+    folder: Path
+    is_new: bool
+
+    @property
+    def report(self) -> Path:
+        """The report, one offline HTML file."""
+        return RunFiles(self.folder).report
+
+    @property
+    def forecasts(self) -> pd.DataFrame:
+        """One row per forecaster, history, fold, seed and forecast point."""
+        return pd.read_parquet(RunFiles(self.folder).forecasts)
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """One row per forecaster at the main history."""
+        return self._records(RunFiles(self.folder).scores, "by_forecaster")
+
+    @property
+    def comparison(self) -> pd.DataFrame:
+        """One row per pair of forecasters."""
+        return self._records(RunFiles(self.folder).comparison, "pairs")
+
+    def _records(self, path: Path, key: str) -> pd.DataFrame:
+        content = read_json(path)
+        if content is None:
+            raise ValueError(f"{path} must hold a run's results; it cannot be read.")
+        return pd.DataFrame(content[key])
+
+
+def run(
+    config: str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    log: EventLog | None = None,
+    forecasters: Mapping[str, Forecaster] | None = None,
+    show_progress: bool = False,
+) -> Run:
+    """Plan, fit what is not already done, compare, measure, certify and report.
+
+    Parameters
+    ----------
+    config : str, Path or mapping
+        A YAML file, the name of a shipped experiment, or the content of a file.
+    overrides : sequence of str
+        ``path.to.key=value``.
+    log : EventLog, optional
+        The user's own events instead of the configured sources.
+    forecasters : Mapping[str, Forecaster], optional
+        The user's own forecasters beside the configured ones, by name. Without a
+        `digest` of its own one is fitted in every run.
+    show_progress : bool
+        Bars on standard error, if that is a terminal.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ValueError
+        For anything wrong with the configuration, the data or the folders.
+    """
+    experiment, base = load_experiment(config, overrides)
+    own = dict(forecasters or {})
+    _require_distinct(experiment, own)
+    request = None if log is not None or own else request_digest(experiment, base)
+    files = RunFiles(experiment.run_dir)
+    if request and is_done(experiment, files, request):
+        return Run(files.folder, is_new=False)
+    # Imported here: a finished run is found again without torch, Lightning or MLflow.
+    from .report import write_report  # noqa: PLC0415
+    from .stages import run_stages  # noqa: PLC0415
+
+    with files.locked():
+        started = time.time()
+        tracker = ExperimentTracker.open(
+            experiment.tracking_uri,
+            experiment.name,
+            run_dir=files.folder,
+            config_text=experiment.to_yaml(),
+            config_digest=experiment.digest,
+            parameters=_parameters(experiment),
+        )
+        with tracker:
+            run_stages(
+                experiment,
+                base,
+                files,
+                tracker,
+                log=log,
+                own=own,
+                progress=Progress(enabled=show_progress),
+                request=request,
+                started=started,
+            )
+            write_report(files.folder)
+            tracker.log_artifacts([files.report])
+            tracker.finish()
+    return Run(files.folder, is_new=True)
+
+
+def request_digest(experiment: Experiment, base: Path) -> str:
+    """Return a digest of all that decides a run: settings, files, code, libraries."""
+    sources = [source_path(source, base) for source in experiment.sources]
+    return content_digest(
+        {
+            "experiment": experiment.digest,
+            "files": files_digest(sources),
+            "code": code_digest("infoset.data", "infoset.models", "infoset.pipeline"),
+            "versions": library_versions(),
+        }
+    )
+
+
+def is_done(experiment: Experiment, files: RunFiles, request: str) -> bool:
+    """Whether the very same request was finished, is on disk, and is tracked."""
+    summary = read_json(files.summary)
+    return (
+        summary is not None
+        and summary.get("request") == request
+        and all(path.is_file() for path in files.results)
+        and ExperimentTracker.find_finished(
+            experiment.tracking_uri,
+            experiment.name,
+            files.folder,
+            experiment.digest,
+        )
+        is not None
+    )
+
+
+def _require_distinct(experiment: Experiment, own: Mapping[str, Forecaster]) -> None:
+    both = sorted(set(experiment.forecasters) & set(own))
+    if both:
+        raise ValueError(
+            f"own forecasters must have names of their own; got {', '.join(both)}, "
+            "which the configuration uses."
+        )
+    if not experiment.forecasters and not own:
+        raise ValueError(
+            "forecasters must name at least one; got none. Add one to the "
+            "configuration or pass `forecasters=`."
+        )
+    for name, forecaster in own.items():
+        if not isinstance(forecaster, Forecaster):
+            raise TypeError(
+                f"forecaster {name!r} must have fit(train, validation) and "
+                f"forecast(samples); got {type(forecaster).__name__}."
+            )
+
+
+def _parameters(experiment: Experiment) -> dict[str, str | int | float | bool]:
+    return {
+        "entities": ", ".join(experiment.entities),
+        "history": str(experiment.history),
+        "boundary": experiment.boundary,
+        "test_size": str(experiment.folds.test_size),
+        "forecasters": ", ".join(experiment.forecasters),
+        "seeds": ", ".join(map(str, experiment.seeds)),
+        "width": experiment.network.width,
+        "num_layers": experiment.network.num_layers,
+        "max_steps": experiment.training.max_steps,
+    }

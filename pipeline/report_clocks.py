@@ -1,0 +1,95 @@
+"""The clocks that a source declares, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SourceClocks:
+    """What one source says about its time.
+
+    Attributes
+    ----------
+    file, stream, entity : str
+    dated, available : str
+        When an event was, and when it was known.
+    assumptions : tuple of str
+    """
+
+    file: str
+    stream: str
+    entity: str
+    dated: str
+    available: str
+    assumptions: tuple[str, ...]
+
+
+def source_clocks(source: Mapping[str, Any]) -> SourceClocks:
+    """Read the clocks of a source from the resolved configuration."""
+    entity = source.get("entity")
+    return SourceClocks(
+        file=str(source.get("path") or source.get("sample") or "given from Python"),
+        stream=str(source.get("stream", "")),
+        entity=(
+            f"column {entity.get('column')}"
+            if isinstance(entity, Mapping)
+            else str(entity)
+        ),
+        dated=dated_words(source.get("event_time") or {}),
+        available=available_words(source.get("available_at") or {}),
+        assumptions=tuple(str(text) for text in source.get("assumptions") or ()),
+    )
+
+
+def dated_words(clock: Mapping[str, Any]) -> str:
+    """Say when an event of a source was."""
+    column = f"column {clock.get('column')}"
+    zone = clock.get("zone")
+    match clock.get("stamp"):
+        case "instant":
+            return f"the instant in {column}{_read_in(zone)}"
+        case "bar_close":
+            return f"the close of the bar, in {column}{_read_in(zone)}"
+        case "bar_open":
+            return (
+                f"the close of the bar: {clock.get('bar')} after its open in "
+                f"{column}{_read_in(zone)}"
+            )
+        case "date":
+            return f"the date in {column}, at {clock.get('at')} {zone}"
+        case "period_end":
+            return f"the first instant after the period in {column} ({zone})"
+        case _:
+            return "not declared"
+
+
+def available_words(clock: Mapping[str, Any]) -> str:
+    """Say when an event of a source was known."""
+    at = f"at {clock.get('at')} {clock.get('zone')}"
+    if clock.get("column") is not None:
+        if clock.get("at") is not None:
+            return f"the date in column {clock['column']}, {at}"
+        return f"the instant in column {clock['column']}{_read_in(clock.get('zone'))}"
+    if clock.get("sessions") is not None:
+        sessions = _number(clock["sessions"], "session")
+        return f"{sessions} later {at} (calendar {clock.get('calendar')})"
+    if clock.get("days") is not None:
+        if clock["days"] == 0:
+            return f"the same day {at}"
+        return f"{_number(clock['days'], 'day')} later {at}"
+    if clock.get("lag") is not None:
+        is_nothing = re.fullmatch(r"0+\D+", str(clock["lag"])) is not None
+        return "at once" if is_nothing else f"{clock['lag']} later"
+    return "not declared"
+
+
+def _read_in(zone: object) -> str:
+    return "" if zone is None else f" (read in {zone} where it has no offset)"
+
+
+def _number(count: object, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

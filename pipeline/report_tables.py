@@ -1,0 +1,245 @@
+"""The tables of the report, computed from the files of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .metrics import levels_from_columns
+from .report_inputs import RunContents
+from .report_words import Difference, Timing
+
+_NOT_COMPARED = "the two were not compared"
+
+
+@dataclass(frozen=True)
+class EntityBlock:
+    """The scores of all forecasters for one entity.
+
+    Attributes
+    ----------
+    entity, unit : str
+    rows : sequence of mapping
+        forecaster, pinball, crps, mae, coverage_90, num_forecasts, change_percent
+        (pinball against the baseline's) and is_lowest.
+    """
+
+    entity: str
+    unit: str
+    rows: Sequence[dict[str, Any]]
+
+
+def difference(contents: RunContents, name: str, other: str) -> Difference:
+    """Return the loss of `name` minus that of `other`, whichever came first."""
+    pairs = contents.pairs
+    for sign, first, second in ((1.0, name, other), (-1.0, other, name)):
+        found = pairs[(pairs["forecaster"] == first) & (pairs["other"] == second)]
+        if len(found):
+            pair = found.iloc[0]
+            bounds = sorted((sign * pair["low"], sign * pair["high"]))
+            return Difference(
+                name=name,
+                other=other,
+                mean=sign * float(pair["mean_difference"]),
+                low=float(bounds[0]),
+                high=float(bounds[1]),
+                p_value=float(pair["p_value"]),
+                other_loss=contents.loss_of(other),
+                undefined=pair["undefined"],
+            )
+    nan = math.nan
+    return Difference(
+        name, other, nan, nan, nan, nan, contents.loss_of(other), _NOT_COMPARED
+    )
+
+
+def comparison_frame(contents: RunContents) -> pd.DataFrame:
+    """Return one row per forecaster, lowest loss first.
+
+    Returns
+    -------
+    DataFrame
+        forecaster, scaled_pinball with its interval (`_low`, `_high`), difference to
+        the baseline with its interval and p_value, the same in percent of the
+        baseline's loss, crps, mae, coverage_90, rank_ic, streaming_p50_us, num_forecasts,
+        num_undefined and undefined (why a number is NaN). Differences are NaN for the
+        baseline itself.
+    """
+    _, medians = streaming_medians(contents)
+    rows = [
+        {**_difference_columns(contents, name), "streaming_p50_us": medians.get(name)}
+        for name in contents.names
+    ]
+    added = pd.DataFrame(rows, columns=[*_DIFFERENCE, "undefined", "streaming_p50_us"])
+    table = contents.by_forecaster.reset_index(drop=True)
+    reasons = [
+        "; ".join(dict.fromkeys(r for r in pair if isinstance(r, str))) or None
+        for pair in zip(table["undefined"], added["undefined"], strict=True)
+    ]
+    numbers = added[[*_DIFFERENCE, "streaming_p50_us"]].astype("float64")
+    scores = ["crps", "mae", "coverage_90", "rank_ic"]
+    counts = table[["num_forecasts", "num_undefined"]]
+    loss = ["forecaster", *(f"scaled_pinball{end}" for end in ("", "_low", "_high"))]
+    return pd.concat(
+        [table[loss], numbers[list(_DIFFERENCE)], table[scores]]
+        + [numbers[["streaming_p50_us"]], counts],
+        axis=1,
+    ).assign(undefined=pd.Series(reasons, dtype=object))
+
+
+_DIFFERENCE = (
+    "difference",
+    "difference_low",
+    "difference_high",
+    "percent",
+    "percent_low",
+    "percent_high",
+    "p_value",
+)
+
+
+def _difference_columns(contents: RunContents, name: str) -> dict[str, Any]:
+    if contents.baseline is None or name == contents.baseline:
+        return {}
+    found = difference(contents, name, contents.baseline)
+    values = (found.mean, found.low, found.high)
+    shares = [found.percent(value) for value in values]
+    numbers = dict(zip(_DIFFERENCE, (*values, *shares, found.p_value), strict=True))
+    return {**numbers, "undefined": found.undefined}
+
+
+def streaming_medians(contents: RunContents) -> tuple[int | None, dict[str, float]]:
+    """Return a history length and the streamed median latency of each forecaster at it.
+
+    The length is that of the main history where it was measured, otherwise the longest.
+    """
+    streaming = contents.latency[contents.latency["workload"] == "streaming"]
+    if streaming.empty:
+        return None, {}
+    lengths = streaming["history_length"]
+    history = contents.config.get("history")
+    main = history.get("last") if isinstance(history, dict) else None
+    length = main if main in set(lengths) else lengths.max()
+    there = streaming[lengths == length]
+    medians = dict(zip(there["forecaster"], there["p50_us"], strict=True))
+    return int(length), {str(name): float(value) for name, value in medians.items()}
+
+
+def longest_timing(
+    contents: RunContents, workload: str, name: str, other: str
+) -> Timing | None:
+    """Return the medians of two forecasters at the longest history both have."""
+    latency = contents.latency
+    mine = latency[(latency["workload"] == workload) & (latency["p50_us"] > 0)]
+    medians = mine.pivot_table(
+        index="history_length", columns="forecaster", values="p50_us"
+    )
+    if name not in medians or other not in medians:
+        return None
+    both = medians[[name, other]].dropna()
+    if both.empty:
+        return None
+    length = both.index.max()
+    return Timing(
+        int(length),
+        name,
+        other,
+        float(both.loc[length, name]),
+        float(both.loc[length, other]),
+    )
+
+
+def entity_blocks(contents: RunContents) -> list[EntityBlock]:
+    """Return the scores per entity, in the order of the configuration."""
+    table = contents.by_entity
+    order = {name: place for place, name in enumerate(contents.names)}
+    blocks = []
+    for entity in entities(contents):
+        mine = table[table["entity"] == entity]
+        mine = mine.sort_values("forecaster", key=lambda names: names.map(order))
+        base = mine.loc[mine["forecaster"] == contents.baseline, "pinball"]
+        reference = float(base.iloc[0]) if len(base) else math.nan
+        lowest = mine["pinball"].min()
+        rows = [
+            {
+                **{str(key): value for key, value in row.items()},
+                "change_percent": _change_percent(row["pinball"], reference),
+                "is_lowest": bool(row["pinball"] == lowest),
+            }
+            for row in mine.to_dict("records")
+        ]
+        units = [unit for unit in mine["unit"] if unit]
+        blocks.append(EntityBlock(str(entity), str(units[0]) if units else "", rows))
+    return blocks
+
+
+def entities(contents: RunContents) -> list[str]:
+    """Return who was forecast: those of the targets first, in their order."""
+    declared = [
+        str(entity)
+        for target in contents.config.get("targets") or []
+        for entity in target.get("entities") or []
+    ]
+    scored = [str(entity) for entity in contents.by_entity["entity"].unique()]
+    return list(dict.fromkeys([*(e for e in declared if e in scored), *scored]))
+
+
+def calibration(contents: RunContents) -> pd.DataFrame:
+    """Return the share of outcomes at or below each forecast quantile.
+
+    Returns
+    -------
+    DataFrame
+        forecaster, level, share, num_forecasts (with an outcome) and num_times.
+    """
+    names, levels = levels_from_columns(contents.forecasts.columns)
+    known = contents.forecasts[np.isfinite(contents.forecasts["target"])]
+    rows = []
+    for forecaster, mine in known.groupby("forecaster", sort=True):
+        target = mine["target"].to_numpy()[:, None]
+        shares = (target <= mine[names].to_numpy()).mean(axis=0)
+        rows += [
+            {
+                "forecaster": forecaster,
+                "level": level,
+                "share": share,
+                "num_forecasts": len(mine),
+                "num_times": mine["forecast_time"].nunique(),
+            }
+            for level, share in zip(levels, shares, strict=True)
+        ]
+    columns = ["forecaster", "level", "share", "num_forecasts", "num_times"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def recent_forecasts(
+    contents: RunContents, forecasters: Sequence[str], *, most: int = 120
+) -> pd.DataFrame:
+    """Return the newest forecasts of the entity that has most, of its first seed.
+
+    Returns
+    -------
+    DataFrame
+        Rows of `forecasts.parquet` of one entity, at most `most` per forecaster, by
+        forecast time; empty without forecasts.
+    """
+    frame = contents.forecasts[contents.forecasts["forecaster"].isin(forecasters)]
+    counts = frame["entity"].value_counts()
+    if counts.empty:
+        return frame
+    # Of several with equally many, the first of the configuration.
+    order = [name for name in entities(contents) if name in counts.index]
+    entity = max(order or sorted(counts.index), key=lambda name: counts[name])
+    mine = frame[frame["entity"] == entity]
+    first_seed = mine.groupby("forecaster")["seed"].transform("min")
+    mine = mine[mine["seed"] == first_seed].sort_values("forecast_time", kind="stable")
+    return mine.groupby("forecaster").tail(most)
+
+
+def _change_percent(value: float, reference: float) -> float:
+    return 100 * (value / reference - 1) if reference > 0 else math.nan

@@ -1,0 +1,34 @@
+"""The code of a served model: MLflow loads this file, nothing else imports it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlflow
+import pandas as pd
+
+from infoset.models.attention_forecaster import AttentionForecaster
+from infoset.pipeline.served_frames import served_output
+
+
+class ServedForecaster(mlflow.pyfunc.PythonModel):
+    """Forecast from tables of events; see `served_frames.served_input`."""
+
+    def load_context(self, context: mlflow.pyfunc.PythonModelContext) -> None:
+        """Read the weights and the description; nothing is unpickled."""
+        files = context.artifacts
+        self._forecaster = AttentionForecaster.from_files(
+            Path(files["spec"]), Path(files["weights"])
+        )
+
+    def predict(
+        self,
+        context: mlflow.pyfunc.PythonModelContext,  # noqa: ARG002 (MLflow's signature)
+        model_input: pd.DataFrame,
+        params: dict[str, object] | None = None,  # noqa: ARG002
+    ) -> pd.DataFrame:
+        """Return the quantiles of each point."""
+        return served_output(self._forecaster, model_input)
+
+
+mlflow.models.set_model(ServedForecaster())

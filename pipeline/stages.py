@@ -1,0 +1,130 @@
+"""The stages of a run, in order: data, tasks, scores, latency, certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from infoset.data.events import EventLog
+from infoset.models.attention_forecaster import AttentionForecaster
+from infoset.models.forecasts import Forecaster
+
+from .certificate import certify
+from .config import Experiment
+from .evaluation import evaluate, json_records
+from .executors import execute
+from .folds import fold_table
+from .latency import measure_latency
+from .plan import plan
+from .preparation import Prepared, load_log, prepare
+from .progress import Progress
+from .provenance import library_versions, machine
+from .run_files import RunFiles, write_frame, write_json, write_text
+from .task_store import StoredTask, TaskStore
+from .tracked_tasks import log_run, log_tasks
+from .tracking import ExperimentTracker
+
+
+def run_stages(
+    experiment: Experiment,
+    base: Path,
+    files: RunFiles,
+    tracker: ExperimentTracker,
+    *,
+    log: EventLog | None,
+    own: Mapping[str, Forecaster],
+    progress: Progress,
+    request: str | None,
+    started: float,
+) -> None:
+    """Do everything between the configuration and the report, and log it.
+
+    See `experiment.run`; `request` is stored with the results, to find them again.
+    """
+    progress.stage("Reading the sources and cutting the information sets")
+    events = load_log(experiment, base) if log is None else log
+    prepared = prepare(experiment, events)
+    write_text(files.config, experiment.to_yaml())
+    stored = _finished_tasks(experiment, prepared, files, own, progress)
+    forecasts = pd.concat([task.forecasts() for task in stored], ignore_index=True)
+    write_frame(files.forecasts, forecasts)
+    progress.stage("Scoring and comparing")
+    evaluation = evaluate(experiment, forecasts, prepared.points)
+    write_json(files.scores, evaluation.scores_json())
+    write_json(files.comparison, evaluation.comparison_json())
+    progress.stage("Measuring latency and checking for look-ahead")
+    networks = _last_networks(experiment, stored)
+    write_frame(files.latency, _latency(experiment, prepared, networks))
+    certificate = certify(experiment, prepared, networks)
+    write_json(files.certificate, certificate.to_json())
+    write_json(
+        files.summary,
+        {
+            "folds": json_records(fold_table(prepared.folds, prepared.points)),
+            "excluded": json_records(prepared.excluded),
+            "versions": library_versions(),
+            "config_digest": experiment.digest,
+            "test_fingerprint": prepared.test_fingerprint(experiment.history),
+            "command": f"infoset run {experiment.name}",
+            "started": pd.Timestamp(started, unit="s", tz="UTC").isoformat(),
+            "seconds": round(time.time() - started, 1),
+            "machine": machine(),
+            "request": request,
+        },
+    )
+    progress.stage("Logging to MLflow")
+    log_tasks(tracker, experiment, prepared, stored, forecasts)
+    log_run(tracker, experiment, prepared, files, evaluation)
+
+
+def _finished_tasks(
+    experiment: Experiment,
+    prepared: Prepared,
+    files: RunFiles,
+    own: Mapping[str, Forecaster],
+    progress: Progress,
+) -> list[StoredTask]:
+    """Return every task's result, in the order of the plan, running what is missing."""
+    store = TaskStore(files.tasks)
+    store.clear_leftovers()
+    tasks = plan(experiment, prepared, own)
+    found = {task: store.find(task) for task in tasks}
+    missing = [task for task, result in found.items() if result is None]
+    results = execute(experiment, prepared, missing, store, own)
+    for result in progress.track(results, len(missing), "Fitting and forecasting"):
+        found[result.task] = result
+    return [result for result in found.values() if result is not None]
+
+
+def _last_networks(
+    experiment: Experiment, stored: Sequence[StoredTask]
+) -> dict[str, AttentionForecaster]:
+    """Return the newest network of each attention forecaster: last fold, first seed."""
+    newest: dict[str, StoredTask] = {}
+    for result in stored:
+        is_main = str(result.task.history) == str(experiment.history)
+        if result.model and is_main and result.task.seed == experiment.seeds[0]:
+            newest[result.task.forecaster] = result
+    return {
+        name: AttentionForecaster.load(result.model)
+        for name, result in newest.items()
+        if result.model
+    }
+
+
+def _latency(
+    experiment: Experiment,
+    prepared: Prepared,
+    networks: Mapping[str, AttentionForecaster],
+) -> pd.DataFrame:
+    samples = prepared.samples[str(experiment.history)]
+    parts = [
+        measure_latency(name, network, samples, experiment.latency)
+        for name, network in networks.items()
+    ]
+    if not parts:
+        return pd.DataFrame({"forecaster": pd.Series(dtype="str")})
+    return pd.concat(parts, ignore_index=True)
