@@ -122,7 +122,7 @@ def _text_ids(entity: pd.Series, stream: str) -> pd.Series:
     if not is_text.all():
         row = int((~is_text).argmax())
         raise TypeError(
-            f"entity must be text; got {entity.iloc[row]!r} in row {row} of stream "
+            f"entity must be text; got {entity.tolist()[row]!r} in row {row} of stream "
             f"{stream!r}. Ids that look like numbers lose their zeros: read them as text."
         )
     return entity.reset_index(drop=True).astype("str")

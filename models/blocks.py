@@ -180,7 +180,7 @@ class Readout(nn.Module):
         """
         num_points, num_events = stop.shape[1], mask.shape[1]
         point = torch.arange(num_points, device=stop.device)
-        event = torch.arange(num_events, device=stop.device).expand_as(mask)
+        event = torch.arange(num_events, device=stop.device).repeat(len(stop), 1)
         query_at = stop + point
         event_at = event + torch.searchsorted(stop.contiguous(), event, right=True)
         key, value = self.heads.keys_values(self.events_norm(events))

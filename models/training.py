@@ -12,7 +12,7 @@ import pytorch_lightning as pl
 
 from infoset.data.module import InformationSets
 
-from .errors import NonFiniteError
+from .attention import NonFiniteError
 from .lightning import BestWeights, ForecasterModule
 from .network import Network
 from .settings import Training

@@ -38,8 +38,8 @@ class MeanIC:
 
 
 def rank_ic(
-    forecast: Float[np.ndarray, " rows"],
-    target: Float[np.ndarray, " rows"],
+    forecast: Float[np.ndarray, " rows"] | pd.Series,
+    target: Float[np.ndarray, " rows"] | pd.Series,
     time: pd.Series | pd.DatetimeIndex,
 ) -> pd.DataFrame:
     """Spearman correlation of forecasts and targets at each forecast time.
@@ -50,10 +50,10 @@ def rank_ic(
 
     Parameters
     ----------
-    forecast, target : ndarray of shape (rows,)
+    forecast, target : ndarray or Series of length rows
         NaN where missing: the pair is left out and counted.
     time : Series or DatetimeIndex of length rows
-        Forecast times.
+        Forecast times. All three are paired by position, whatever their index.
 
     Returns
     -------
@@ -77,7 +77,8 @@ def rank_ic(
             f" got lengths {len(forecast)}, {len(target)}, {len(code)} and"
             f" {(code < 0).sum()} missing times. Take all three from one frame."
         )
-    pairs = pd.DataFrame({"time": code, "forecast": forecast, "target": target})
+    columns = {"forecast": np.asarray(forecast), "target": np.asarray(target)}
+    pairs = pd.DataFrame({"time": code} | columns)
     missing = pairs.isna().any(axis=1).to_numpy()
     num = len(times)
     pairs = pairs[~missing]

@@ -70,21 +70,24 @@ def dated_words(clock: Mapping[str, Any]) -> str:
 def available_words(clock: Mapping[str, Any]) -> str:
     """Say when an event of a source was known."""
     at = f"at {clock.get('at')} {clock.get('zone')}"
-    if clock.get("column") is not None:
-        if clock.get("at") is not None:
-            return f"the date in column {clock['column']}, {at}"
-        return f"the instant in column {clock['column']}{_read_in(clock.get('zone'))}"
-    if clock.get("sessions") is not None:
-        sessions = _number(clock["sessions"], "session")
-        return f"{sessions} later {at} (calendar {clock.get('calendar')})"
-    if clock.get("days") is not None:
-        if clock["days"] == 0:
-            return f"the same day {at}"
-        return f"{_number(clock['days'], 'day')} later {at}"
-    if clock.get("lag") is not None:
-        is_nothing = re.fullmatch(r"0+\D+", str(clock["lag"])) is not None
-        return "at once" if is_nothing else f"{clock['lag']} later"
-    return "not declared"
+    given = {key: value for key, value in clock.items() if value is not None}
+    match given:
+        case {"column": column, "at": _}:
+            words = f"the date in column {column}, {at}"
+        case {"column": column}:
+            words = f"the instant in column {column}{_read_in(given.get('zone'))}"
+        case {"sessions": sessions, "calendar": calendar}:
+            words = f"{_number(sessions, 'session')} later {at} (calendar {calendar})"
+        case {"days": 0}:
+            words = f"the same day {at}"
+        case {"days": days}:
+            words = f"{_number(days, 'day')} later {at}"
+        case {"lag": lag}:
+            is_nothing = re.fullmatch(r"0+\D+", str(lag)) is not None
+            words = "at once" if is_nothing else f"{lag} later"
+        case _:
+            words = "not declared"
+    return words
 
 
 def _read_in(zone: object) -> str:

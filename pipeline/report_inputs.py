@@ -17,10 +17,10 @@ _REQUIRED = ("config.yaml", "forecasts.parquet", "scores.json")
 _FORECAST_COLUMNS = (
     "forecaster",
     "history",
+    "fold",
     "seed",
     "entity",
     "forecast_time",
-    "fingerprint",
     "target",
 )
 _BY_FORECASTER = (
@@ -85,9 +85,23 @@ _CHECKS = (
 )
 # Columns of text; all others in these tables are numbers.
 _TEXTS = frozenset(
-    "attention detail entity forecaster history kernel level name other rank_ic_reason "
-    "undefined unit workload".split()
+    {
+        "attention",
+        "detail",
+        "entity",
+        "forecaster",
+        "history",
+        "kernel",
+        "level",
+        "name",
+        "other",
+        "rank_ic_reason",
+        "undefined",
+        "unit",
+        "workload",
+    }
 )
+
 
 @dataclass(frozen=True, eq=False)
 class RunContents:
@@ -194,8 +208,10 @@ class RunContents:
 
     def loss_of(self, name: str) -> float:
         """Return the mean loss that forecasters are compared by."""
-        table = self.by_forecaster.set_index("forecaster")
-        return float(table.loc[name, "scaled_pinball"])
+        losses = dict(
+            zip(self.names, self.by_forecaster["scaled_pinball"], strict=True)
+        )
+        return float(losses[name])
 
 
 def history_text(config: Mapping[str, Any]) -> str:
@@ -228,7 +244,7 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 def _mapping(content: object, path: Path) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004 (a file is wrong, not an argument)
             f"{path} must hold keys and values; got {type(content).__name__}. "
             "Run the experiment again."
         )

@@ -30,9 +30,12 @@ def significant(value: float, digits: int = 3, absent: str = UNDEFINED) -> str:
     """Write a number with significant digits: ``0.0123``, ``1,230``, ``1.2e-07``."""
     if not math.isfinite(value):
         return absent
-    if value and not 1e-4 <= abs(value) < 1e9:
+    if value != 0 and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.{digits - 1}e}".replace("-", _MINUS)
-    before = math.floor(math.log10(abs(value))) + 1 if value else 1
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")  # 0.9996 has a digit before the point
+    before = math.floor(math.log10(abs(rounded))) + 1
     return plain(value, max(0, digits - before))
 
 
@@ -52,38 +55,47 @@ def percent(value: float, decimals: int = 1, absent: str = UNDEFINED) -> str:
 def signed_percent(value: float, decimals: int = 1, absent: str = UNDEFINED) -> str:
     """Write a change in percent points, with its sign: ``+1.2 %``."""
     text = percent(value, decimals, absent)
-    return f"+{text}" if _no_negative_zero(value, decimals) > 0 else text
+    is_gain = math.isfinite(value) and _no_negative_zero(value, decimals) > 0
+    return f"+{text}" if is_gain else text
+
+
+def p_value(value: float, absent: str = UNDEFINED) -> str:
+    """Write a p-value: ``0.012``, ``< 0.001``."""
+    if not math.isfinite(value):
+        return absent
+    if value < 0.001:
+        return "< 0.001"
+    # 0.0496 and 0.0504 must not both read 0.05.
+    return f"{value:.3f}" if value < 0.0995 else f"{value:.2f}"
 
 
 def p_text(value: float, absent: str = UNDEFINED) -> str:
-    """Write a p-value: ``p = 0.012``, ``p < 0.001``."""
-    if not math.isfinite(value):
-        return f"p {absent}"
-    if value < 0.001:
-        return "p < 0.001"
-    # 0.0496 and 0.0504 must not both read 0.05.
-    return f"p = {value:.3f}" if value < 0.0995 else f"p = {value:.2f}"
+    """Write a p-value for a sentence: ``p = 0.012``, ``p < 0.001``."""
+    text = p_value(value, absent)
+    return f"p {text}" if text.startswith("<") or text == absent else f"p = {text}"
 
 
 def duration(microseconds: float, absent: str = "not measured") -> str:
     """Write a latency in the unit that reads best: ``85 µs``, ``1.20 ms``, ``2.0 s``."""
     if not math.isfinite(microseconds):
         return absent
-    unit, size = "µs", 1.0
-    if microseconds >= 999.5:
-        unit, size = ("ms", 1e3) if microseconds < 999_500 else ("s", 1e6)
+    unit, size = _time_unit(microseconds)
     return f"{significant(microseconds / size)}{_UNBROKEN}{unit}"
+
+
+def round_duration(microseconds: float) -> str:
+    """Write a round latency, such as the tick of an axis: ``20 µs``, ``1 ms``."""
+    unit, size = _time_unit(microseconds)
+    return f"{microseconds / size:g}{_UNBROKEN}{unit}"
 
 
 def memory(num_bytes: float, absent: str = "not measured") -> str:
     """Write a size: ``512 B``, ``12.3 kB``, ``1.50 MB`` (thousands, not 1024)."""
     if not math.isfinite(num_bytes):
         return absent
-    for unit, size in (("B", 1.0), ("kB", 1e3), ("MB", 1e6)):
-        if num_bytes < 999.5 * size:
-            break
-    else:
-        unit, size = "GB", 1e9
+    units = (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
+    fitting = [unit for unit in units if num_bytes < 999.5 * unit[1]]
+    unit, size = (fitting or units[-1:])[0]
     return f"{significant(num_bytes / size)}{_UNBROKEN}{unit}"
 
 
@@ -111,6 +123,12 @@ def started(value: object) -> str:
         return UNDEFINED
     time = time.tz_localize("UTC") if time.tzinfo is None else time.tz_convert("UTC")
     return f"{time:%Y-%m-%d %H:%M} UTC"
+
+
+def _time_unit(microseconds: float) -> tuple[str, float]:
+    if microseconds < 999.5:
+        return "µs", 1.0
+    return ("ms", 1e3) if microseconds < 999_500 else ("s", 1e6)
 
 
 def _no_negative_zero(value: float, decimals: int) -> float:

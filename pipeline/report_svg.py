@@ -10,16 +10,22 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import StringIO
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 from markupsafe import Markup, escape
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from .report_looks import SERIES_PLACEHOLDER, Look, series_variable
 
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
 _LONGEST_LABEL = 24
+# What a row of a legend holds, and what one entry's drawing takes of it.
+_CHARACTERS, _HANDLE = 60, 6
 _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "infoset",
@@ -58,87 +64,6 @@ _VARIABLES = {
 }
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one forecaster appears in every figure and table.
-
-    Attributes
-    ----------
-    colour : str
-        Placeholder while drawing.
-    variable : str
-        The CSS variable that takes its place.
-    marker, glyph : str
-        For matplotlib, and as a character.
-    line : str or tuple
-        Line style of matplotlib.
-    """
-
-    colour: str
-    variable: str
-    marker: str
-    glyph: str
-    line: str | tuple[float, tuple[float, ...]]
-
-
-_MARKERS = (
-    ("o", "●"),
-    ("s", "■"),
-    ("^", "▲"),
-    ("D", "◆"),
-    ("v", "▼"),
-    ("P", "✚"),
-    ("X", "✖"),
-)
-_LINES: tuple[str | tuple[float, tuple[float, ...]], ...] = (
-    "-",
-    (0, (6, 2)),
-    (0, (2, 1.5)),
-    (0, (6, 2, 1, 2)),
-    (0, (1, 1)),
-)
-# The first three are kept for the linear, the softmax and the baseline forecaster.
-_NUM_COLOURS, _NUM_RESERVED = 6, 3
-
-
-def looks(names: Sequence[str], kinds: Mapping[str, str], baseline: str | None) -> dict[str, Look]:
-    """Give each forecaster its look.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Lowest loss first: the best linear and softmax forecasters get the colours that
-        are theirs in every report.
-    kinds : mapping of str to str
-    baseline : str or None
-    """
-    reserved = {
-        next((name for name in names if kinds.get(name) == kind), None): place
-        for place, kind in enumerate(("linear", "softmax"))
-    }
-    reserved[baseline] = 2
-    others = iter(range(_NUM_RESERVED, _NUM_RESERVED + len(names)))
-    return {
-        name: _look(reserved[name] if name in reserved else next(others))
-        for name in sorted(names)
-    }
-
-
-def _look(place: int) -> Look:
-    colour = place
-    if place >= _NUM_COLOURS:  # the reserved ones do not come again
-        free = _NUM_COLOURS - _NUM_RESERVED
-        colour = _NUM_RESERVED + (place - _NUM_RESERVED) % free
-    marker, glyph = _MARKERS[place % len(_MARKERS)]
-    return Look(
-        colour=f"#0501{colour:02x}",
-        variable=f"var(--series-{colour})",
-        marker=marker,
-        glyph=glyph,
-        line=_LINES[place % len(_LINES)],
-    )
-
-
 @contextmanager
 def drawing() -> Iterator[None]:
     """Draw with the report's settings alone, whatever the user's are."""
@@ -146,7 +71,7 @@ def drawing() -> Iterator[None]:
         # A glyph that this font lacks is the reader's font's business.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()
-        mpl.rcParams.update(_SETTINGS)
+        mpl.rcParams.update(_SETTINGS)  # type: ignore[arg-type]
         yield
 
 
@@ -157,6 +82,55 @@ def label(name: str) -> str:
         shown = f"{shown[: _LONGEST_LABEL - 1]}…"
     # Matplotlib leaves labels out of legends that start with an underscore.
     return f"\N{ZERO WIDTH SPACE}{shown}" if shown.startswith("_") else shown
+
+
+def panel(height: float, width: float = 4.6) -> tuple[Figure, Axes]:
+    """Return an empty figure of a size in inches, and its axes."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def points(look: Look, size: float = 6.5) -> dict[str, Any]:
+    """Return how a forecaster's points are drawn."""
+    return {
+        "color": look.placeholder,
+        "marker": look.marker,
+        "markersize": size,
+        "markeredgecolor": PAPER,
+        "markeredgewidth": 0.8,
+    }
+
+
+def line(look: Look) -> dict[str, Any]:
+    """Return how a forecaster's line is drawn."""
+    return {**points(look), "linestyle": look.line}
+
+
+def legend(figure: Figure, names: Sequence[str], looks: Mapping[str, Look]) -> None:
+    """Name the forecasters above the axes."""
+    labels = [label(name) for name in names]
+    room = _CHARACTERS // (_HANDLE + max(map(len, labels), default=1))
+    num_columns = max(1, min(len(labels), room))
+    # Matplotlib fills column by column; people read row by row.
+    order = [
+        place
+        for column in range(num_columns)
+        for place in range(column, len(labels), num_columns)
+    ]
+    figure.legend(
+        [Line2D([], [], **line(looks[names[place]])) for place in order],
+        [labels[place] for place in order],
+        loc="outside upper left",
+        ncols=num_columns,
+        borderpad=0,
+    )
+
+
+class Panel(NamedTuple):
+    """A drawing with what stands above it; no heading where a caption says it all."""
+
+    heading: str
+    svg: Markup
 
 
 def svg(figure: Figure, name: str, title: str, description: str) -> Markup:
@@ -186,7 +160,7 @@ def svg(figure: Figure, name: str, title: str, description: str) -> Markup:
     }
     body = "".join(ET.tostring(child, encoding="unicode") for child in root)
     opening = " ".join(f'{key}="{value}"' for key, value in root.attrib.items())
-    return Markup(
+    return Markup(  # noqa: S704 (text was escaped by matplotlib or is escaped here)
         f"<svg {opening}>"
         f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-description">{escape(description)}</desc>'
@@ -228,8 +202,8 @@ def _themed(root: ET.Element) -> None:
     for element in root.iter():
         for key, value in element.attrib.items():
             themed = re.sub(
-                r"#0501([0-9a-f]{2})",
-                lambda found: f"var(--series-{int(found[1], 16)})",
+                SERIES_PLACEHOLDER,
+                lambda found: series_variable(int(found[1], 16)),
                 value,
             )
             for placeholder, variable in _VARIABLES.items():

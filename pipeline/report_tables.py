@@ -12,7 +12,8 @@ import pandas as pd
 
 from .metrics import levels_from_columns
 from .report_inputs import RunContents
-from .report_words import Difference, Timing
+from .report_numbers import count
+from .report_words import Difference, Timing, listing, seed_sentence
 
 _NOT_COMPARED = "the two were not compared"
 
@@ -86,8 +87,13 @@ def comparison_frame(contents: RunContents) -> pd.DataFrame:
     counts = table[["num_forecasts", "num_undefined"]]
     loss = ["forecaster", *(f"scaled_pinball{end}" for end in ("", "_low", "_high"))]
     return pd.concat(
-        [table[loss], numbers[list(_DIFFERENCE)], table[scores]]
-        + [numbers[["streaming_p50_us"]], counts],
+        [
+            table[loss],
+            numbers[list(_DIFFERENCE)],
+            table[scores],
+            numbers[["streaming_p50_us"]],
+            counts,
+        ],
         axis=1,
     ).assign(undefined=pd.Series(reasons, dtype=object))
 
@@ -124,7 +130,9 @@ def streaming_medians(contents: RunContents) -> tuple[int | None, dict[str, floa
     lengths = streaming["history_length"]
     history = contents.config.get("history")
     main = history.get("last") if isinstance(history, dict) else None
-    length = main if main in set(lengths) else lengths.max()
+    length = float(lengths.max())
+    if main is not None and main in set(lengths):
+        length = float(main)
     there = streaming[lengths == length]
     medians = dict(zip(there["forecaster"], there["p50_us"], strict=True))
     return int(length), {str(name): float(value) for name, value in medians.items()}
@@ -217,6 +225,25 @@ def calibration(contents: RunContents) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def shown_forecasters(contents: RunContents) -> list[str]:
+    """Return the two forecasters whose forecasts are drawn.
+
+    The best linear and the best softmax one; otherwise what is there of them, the
+    baseline, and the others by their loss.
+    """
+    wanted = [contents.best("linear"), contents.best("softmax"), contents.baseline]
+    found = [name for name in [*wanted, *contents.names] if name is not None]
+    return list(dict.fromkeys(found))[:2]
+
+
+def unit_of(contents: RunContents, recent: pd.DataFrame) -> str:
+    """Return the unit of the entity that `recent_forecasts` chose."""
+    if recent.empty:
+        return ""
+    mine = contents.by_entity[contents.by_entity["entity"] == recent["entity"].iloc[0]]
+    return str(next((unit for unit in mine["unit"] if unit), ""))
+
+
 def recent_forecasts(
     contents: RunContents, forecasters: Sequence[str], *, most: int = 120
 ) -> pd.DataFrame:
@@ -238,8 +265,43 @@ def recent_forecasts(
     mine = frame[frame["entity"] == entity]
     first_seed = mine.groupby("forecaster")["seed"].transform("min")
     mine = mine[mine["seed"] == first_seed].sort_values("forecast_time", kind="stable")
-    return mine.groupby("forecaster").tail(most)
+    newest: pd.DataFrame = mine.groupby("forecaster").tail(most)
+    return newest
 
 
 def _change_percent(value: float, reference: float) -> float:
     return 100 * (value / reference - 1) if reference > 0 else math.nan
+
+
+def undefined_notes(contents: RunContents) -> list[str]:
+    """Say why numbers of the comparison are undefined."""
+    comparison = comparison_frame(contents)
+    notes = [
+        f"{row['forecaster']}: {row['undefined']}"
+        for row in comparison.to_dict("records")
+        if row["undefined"]
+    ]
+    without = contents.by_forecaster[contents.by_forecaster["rank_ic"].isna()]
+    reasons = without.groupby("rank_ic_reason", dropna=True)["forecaster"]
+    for reason, names in reasons:
+        who = listing(list(names), most=len(names))
+        of = "" if len(without) == len(comparison) else f" of {who}"
+        notes.append(f"rank IC{of}: {reason}")
+    lost = contents.by_forecaster[contents.by_forecaster["num_undefined"] > 0]
+    notes += [
+        f"{name}: {count(number)} forecasts have no finite target or value and so no "
+        "score"
+        for name, number in zip(lost["forecaster"], lost["num_undefined"], strict=True)
+    ]
+    return notes
+
+
+def seed_ranges(contents: RunContents) -> list[str]:
+    """Say how far scores depend on the seed, for forecasters that had several."""
+    table = contents.by_seed
+    groups = {str(name): mine for name, mine in table.groupby("forecaster")}
+    return [
+        seed_sentence(name, groups[name]["scaled_pinball"].tolist())
+        for name in contents.names
+        if name in groups and len(groups[name]) > 1
+    ]

@@ -124,11 +124,18 @@ def difference_sentence(difference: Difference, subject: str | None = None) -> s
             )
         case _:
             reason = difference.undefined or "no test was made"
-            return f"Whether {name} differs from {other} is undefined: {reason}."
+            return (
+                f"Whether {difference.name} differs from {other} is undefined: "
+                f"{reason}."
+            )
 
 
 def baseline_verdict(
-    difference: Difference | None, *, baseline: str | None, num_attention: int
+    difference: Difference | None,
+    *,
+    baseline: str | None,
+    num_attention: int,
+    leader: str | None = None,
 ) -> Verdict:
     """Answer whether the best attention forecaster beats the named baseline.
 
@@ -139,12 +146,13 @@ def baseline_verdict(
     baseline : str or None
     num_attention : int
         How many attention forecasters it is the best of.
+    leader : str or None
+        The forecaster with the lowest loss of all.
     """
     question = "Does attention beat the baseline?"
     if baseline is None:
-        return Verdict(
-            question, "No baseline", "neutral", "The configuration names no baseline."
-        )
+        text = "The configuration names no baseline."
+        return Verdict(question, "No baseline", "neutral", text)
     if difference is None:
         text = f"No attention forecaster was compared with {baseline}."
         return Verdict(question, "Not tried", "neutral", text)
@@ -159,8 +167,12 @@ def baseline_verdict(
     subject = difference.name
     if num_attention > 1:
         rank = "better of two" if num_attention == 2 else f"best of {num_attention}"
-        subject = f"{subject} (the {rank} attention forecasters)"
-    return Verdict(question, answer, tone, difference_sentence(difference, subject))
+        subject = f"The {rank} attention forecasters, {subject},"
+    text = difference_sentence(difference, subject)
+    # Of these two the sentence has spoken.
+    if leader is not None and leader not in {difference.name, baseline}:
+        text += f" The lowest loss of all is that of {leader}."
+    return Verdict(question, answer, tone, text)
 
 
 def attention_verdict(difference: Difference | None) -> Verdict:
@@ -219,25 +231,19 @@ def latency_verdict(streaming: Timing | None, fresh: Timing | None) -> Verdict:
     return Verdict(question, answer, tone, " ".join(texts))
 
 
-def leader_sentence(best: str, best_attention: str | None) -> str | None:
-    """Say who has the lowest loss where it is not the best attention forecaster."""
-    if best == best_attention:
-        return None
-    return f"The lowest loss of all is that of {best}."
-
-
-def certificate_sentence(passed: bool | None, num_failed: int, num_checks: int) -> str:  # noqa: FBT001 (the file's own words)
+def certificate_sentence(
+    *, passed: bool | None, num_failed: int, num_checks: int
+) -> str:
     """Say what the look-ahead check found; `passed` is None without one."""
     if passed is None:
         return "No certificate was made: this run was not checked for look-ahead."
-    if num_checks == 0:
+    if passed and num_checks == 0:
         return "The certificate holds no check: look-ahead was not looked for."
+    checks = "1 check" if num_checks == 1 else f"{num_checks} checks"
     if passed:
-        return f"Passed: {_checks(num_checks)} found no look-ahead."
-    return (
-        f"Failed: {num_failed} of {_checks(num_checks)} found look-ahead. "
-        "Do not rely on the numbers of this run."
-    )
+        return f"Passed: {checks} found no look-ahead."
+    found = f"{num_failed} of {checks} found look-ahead" if num_failed else "it says so"
+    return f"Failed: {found}. Do not rely on the numbers of this run."
 
 
 def seed_sentence(name: str, losses: Sequence[float]) -> str:
@@ -297,7 +303,3 @@ def _speed(timing: Timing) -> tuple[str, str, Tone]:
     faster, tone = (timing.name, "good") if ratio > 1 else (timing.other, "bad")
     times = f"{significant(max(ratio, 1 / ratio), 2)} times as fast"
     return f"{faster} is {times}", f"{faster} {times}", tone  # type: ignore[return-value]
-
-
-def _checks(number: int) -> str:
-    return "1 check" if number == 1 else f"{number} checks"

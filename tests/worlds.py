@@ -1,10 +1,18 @@
-"""Random event logs, full of what hurts: ties, late arrivals, revisions, both scopes."""
+"""Event logs for tests, full of what hurts: ties, late arrivals, revisions."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from infoset.data import EventLog
+from infoset.data import (
+    EventLog,
+    Target,
+    prepare_samples,
+    with_change,
+    with_targets,
+)
 
 START = pd.Timestamp("2024-01-01", tz="UTC")
 STREAMS = ("bars/1d", "macro/CPI")
@@ -64,3 +72,63 @@ def all_points():
         [["A", "B"], times], names=["entity", "forecast_time"]
     )
     return index.to_frame(index=False)
+
+
+@dataclass(frozen=True)
+class SampleWorld:
+    """Two entities with daily closes known the next noon, and monthly macro prints."""
+
+    log: EventLog
+    points: pd.DataFrame
+    targets: tuple[Target, ...]
+
+    def samples(self, history):
+        """The samples of all points."""
+        return prepare_samples(self.log, self.points, self.targets, history=history)
+
+
+def sample_world(*, num_days=120, volatility=1.0, seed=0):
+    """A small log with late arrivals, revisions and market-wide events."""
+    rng = np.random.default_rng(seed)
+    log = None
+    for entity in ("A", "B"):
+        moves = volatility * rng.standard_t(5, num_days)
+        days = hours(24 * np.arange(num_days) + 21)
+        frame = pd.DataFrame(
+            {
+                "entity": entity,
+                "event_time": days,
+                "available_at": days + pd.Timedelta("15h"),
+                "value": 100 + np.cumsum(moves),
+            }
+        )
+        part = EventLog.from_pandas(frame, stream="bars/1d", values=["value"])
+        log = part if log is None else log.append(part)
+    macro = _macro_prints(num_days, rng)
+    log = log.append(
+        EventLog.from_pandas(macro, stream="macro/CPI", values=["value"])
+    )
+    log = with_change(log, "bars/1d", column="value", kind="difference")
+    targets = (Target(entities=("A", "B"), stream="bars/1d", unit="points"),)
+    times = hours(24 * np.arange(1, num_days - 1) + 22)
+    points = pd.MultiIndex.from_product(
+        [times, ["A", "B"]], names=["forecast_time", "entity"]
+    ).to_frame(index=False)
+    return SampleWorld(log, with_targets(log, points, targets), targets)
+
+
+def _macro_prints(num_days, rng):
+    periods = np.arange(0, num_days - 20, 10)
+    first = pd.DataFrame(
+        {
+            "entity": "*",
+            "event_time": hours(24 * periods),
+            "available_at": hours(24 * (periods + 3) + 13),
+            "value": rng.normal(size=len(periods)),
+        }
+    )
+    revised = first.iloc[::2].assign(
+        available_at=first["available_at"].iloc[::2] + pd.Timedelta("11D"),
+        value=first["value"].iloc[::2] + 0.1,
+    )
+    return pd.concat([first, revised], ignore_index=True)

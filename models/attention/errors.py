@@ -116,6 +116,23 @@ def check_shapes(
             raise TypeError(message)
 
 
+def check_state(kept: Tensor, v: Tensor) -> None:
+    """Refuse an initial state [B, H, *, V] of other sequences than those of v.
+
+    Raises
+    ------
+    ValueError
+        If batch, heads or width of the values differ.
+    """
+    if kept.shape[:2] != v.shape[:2] or kept.shape[-1] != v.shape[-1]:
+        batch, heads, _, width = v.shape
+        message = (
+            f"initial_state must hold values [{batch}, {heads}, ..., {width}] like v; "
+            f"got {list(kept.shape)}."
+        )
+        raise ValueError(message)
+
+
 def _check_axes(name: str, x: Tensor, expected: Sequence[int], other: str) -> None:
     if tuple(x.shape) != tuple(expected):
         message = (

@@ -165,6 +165,16 @@ def test_a_rolling_training_span_keeps_its_length(train_size: int | str) -> None
     assert [fold.train.tolist() for fold in folds] == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
 
 
+@pytest.mark.parametrize("train_size", [9, "30D"])
+def test_a_rolling_span_longer_than_the_history_takes_all_of_it(
+    train_size: int | str,
+) -> None:
+    plan = WalkForward(
+        2, train_size=train_size, expand_train=False, first_test="2020-01-05"
+    )
+    assert plan.split(daily(6))[0].train.tolist() == [0, 1, 2]
+
+
 def test_a_rolling_span_is_counted_back_from_the_opening_of_a_calendar_window() -> None:
     spans = daily(62).drop(index=range(31, 35)).reset_index(drop=True)
     plan = WalkForward(
@@ -248,10 +258,10 @@ def test_positions_are_those_of_the_frame_and_ordered_in_time() -> None:
 
 
 def test_equal_forecast_times_are_ordered_by_position() -> None:
-    spans = spans_of(["2020-01-02", "2020-01-01", "2020-01-02", "2020-01-01"])
+    spans = spans_of(["2020-01-02", "2020-01-01"] * 50)  # enough to need a stable sort
     fold = WalkForward(1).split(spans)[0]
-    assert fold.train.tolist() == [1, 3]
-    assert fold.test.tolist() == [0, 2]
+    assert fold.train.tolist() == list(range(1, 100, 2))
+    assert fold.test.tolist() == list(range(0, 100, 2))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -376,6 +376,15 @@ def test_rank_ic_does_not_depend_on_row_order() -> None:
     pd.testing.assert_frame_equal(ic_table(), ic_table(order), check_exact=True)
 
 
+def test_rank_ic_pairs_columns_by_position_whatever_their_index() -> None:
+    frame = pd.DataFrame(
+        {"mean": np.ravel(IC_FORECAST), "target": np.ravel(IC_TARGET)},
+        index=np.tile([3, 1, 4, 1, 5], 5),
+    )
+    table = metrics.rank_ic(frame["mean"], frame["target"], IC_TIMES.repeat(5))
+    pd.testing.assert_frame_equal(table, ic_table(), check_exact=True)
+
+
 @given(st.integers(0, 10_000))
 @settings(max_examples=50, deadline=None)
 def test_rank_ic_equals_scipy_date_by_date(seed: int) -> None:
@@ -423,6 +432,13 @@ def test_overlapping_targets_widen_the_variance_of_the_mean() -> None:
     assert single.t_statistic == pytest.approx(0.25 / np.sqrt(1 / 12))
     assert double.t_statistic == pytest.approx(0.25 / np.sqrt(1.25 / 12))
     assert (double.kernel, double.lag) == ("bartlett", 1)
+
+
+def test_undefined_times_stay_gaps_between_the_coefficients() -> None:
+    # No two defined times are neighbours, so nothing is added at lag 1.
+    table = pd.DataFrame({"rank_ic": [0.75, NAN, 0.75, NAN, -0.25, NAN, -0.25]})
+    result = metrics.mean_ic(table, horizon=2)
+    assert result.t_statistic == pytest.approx(0.25 / np.sqrt(1 / 12))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""What weights lose by forgetting, within chunks and between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The exponents at which rows are added and read; constants (see visibility)."""
+
+    key: Float[Tensor, "B H T"]
+    query: Float[Tensor, "B H T"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fading:
+    """Factors for N chunks of C rows; none is above one.
+
+    The state of a chunk is kept at the level of its last row, so that only differences
+    from older to newer rows are ever exponentiated.
+
+    Parameters
+    ----------
+    within : Tensor of shape [..., N, C, C]
+        Of key j as row i of its chunk reads it; zero where i may not.
+    key, query : Tensor of shape [..., N, C, 1]
+        Of a key in its chunk's state, and of the state before a chunk as row i reads it.
+    between : Tensor of shape [..., N, N]
+        Of the state of chunk n in the state before chunk m; zero unless n < m.
+    carry : Tensor of shape [..., N, 1]
+        Of the state before all chunks in the state before chunk m.
+    end : Tensor of shape [..., 1]
+        Of the state before the last chunk in the state after it.
+    """
+
+    within: Float[Tensor, "*L N C C"]
+    key: Float[Tensor, "*L N C 1"]
+    query: Float[Tensor, "*L N C 1"]
+    between: Float[Tensor, "*L N N"]
+    carry: Float[Tensor, "*L N 1"]
+    end: Float[Tensor, "*L 1"]
+
+
+def fading(
+    key: Float[Tensor, "*L N C"],
+    query: Float[Tensor, "*L N C"],
+    base: Float[Tensor, "*L"],
+    *,
+    inclusive: bool,
+    dtype: torch.dtype,
+) -> Fading:
+    """Return the factors between the levels of chunks that start at level `base`.
+
+    Differences of large numbers: taken in the levels' float64, rounded afterwards.
+    """
+    last = key[..., -1]
+    start = torch.cat([base[..., None], last[..., :-1]], dim=-1)
+    future = _upper(key.shape[-1], 1 if inclusive else 0, key.device)
+    later = _upper(key.shape[-2], 0, key.device)
+    within = (key[..., None, :] - query[..., None]).to(dtype)
+    between = (last[..., None, :] - start[..., None]).to(dtype)
+    return Fading(
+        within=within.masked_fill_(future, -torch.inf).exp_(),
+        key=(key - last[..., None]).to(dtype).exp_()[..., None],
+        query=(start[..., None] - query).to(dtype).exp_()[..., None],
+        between=between.masked_fill_(later, -torch.inf).exp_(),
+        carry=(base[..., None] - start).to(dtype).exp_()[..., None],
+        end=(start[..., -1:] - last[..., -1:]).to(dtype).exp_(),
+    )
+
+
+def _upper(size: int, diagonal: int, device: torch.device) -> Tensor:
+    square = torch.ones(size, size, dtype=torch.bool, device=device)
+    return square.triu(diagonal)

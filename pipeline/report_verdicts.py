@@ -1,0 +1,120 @@
+"""The verdict of a run and its limits, from the run's files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .report_inputs import RunContents
+from .report_tables import difference, longest_timing
+from .report_words import (
+    Verdict,
+    attention_verdict,
+    baseline_verdict,
+    certificate_sentence,
+    latency_verdict,
+    listing,
+)
+
+_ATTENTION = ("linear", "softmax")
+
+
+def verdicts(contents: RunContents) -> list[Verdict]:
+    """Answer the run's questions: baseline, linear against softmax, latency."""
+    baseline = contents.baseline
+    best = contents.best(*_ATTENTION)
+    linear, softmax = contents.best("linear"), contents.best("softmax")
+    to_baseline = None
+    if baseline is not None and best is not None and best != baseline:
+        to_baseline = difference(contents, best, baseline)
+    both = None if linear is None or softmax is None else (linear, softmax)
+    return [
+        baseline_verdict(
+            to_baseline,
+            baseline=baseline,
+            num_attention=sum(kind in _ATTENTION for kind in contents.kinds.values()),
+            leader=_leader(contents),
+        ),
+        attention_verdict(difference(contents, *both) if both else None),
+        latency_verdict(
+            longest_timing(contents, "streaming", *both) if both else None,
+            longest_timing(contents, "fresh", *both) if both else None,
+        ),
+    ]
+
+
+def look_ahead(contents: RunContents) -> tuple[bool | None, str]:
+    """Return whether the look-ahead check passed (None without one), and say so."""
+    if contents.certificate is None:
+        return None, certificate_sentence(passed=None, num_failed=0, num_checks=0)
+    failed = int((contents.checks["num_failures"] > 0).sum())
+    passed = contents.certificate.get("passed") is True and failed == 0
+    num_checks = len(contents.checks)
+    text = certificate_sentence(passed=passed, num_failed=failed, num_checks=num_checks)
+    return None if passed and num_checks == 0 else passed, text
+
+
+def limits(contents: RunContents) -> list[str]:
+    """Say what the run does not show."""
+    found = [*_limits_of_tests(contents), *_limits_of_fits(contents)]
+    if contents.latency.empty:
+        found.append("What a forecast costs: no latency was measured.")
+    else:
+        found.append(
+            "Latency elsewhere: it was measured on one machine, one thread and one "
+            "forecast at a time. Other hardware, and many forecasts at once, can turn "
+            "the order round."
+        )
+    if look_ahead(contents)[0] is None:
+        found.append("That no future information was used: this was not checked.")
+    else:
+        found.append(
+            "That the sources' own clocks are right: the certificate checks what the "
+            "program did with them, at a sample of forecast times."
+        )
+    return found
+
+
+def _leader(contents: RunContents) -> str | None:
+    """Name the forecaster with the lowest loss, where that is defined."""
+    if not contents.names or math.isnan(contents.loss_of(contents.names[0])):
+        return None
+    return contents.names[0]
+
+
+def _limits_of_tests(contents: RunContents) -> list[str]:
+    found = [
+        "Money: nothing here is a strategy. Costs, turnover, capacity and a backtest "
+        "are not part of it.",
+        "The future: these are the test spans above, and one way that history went.",
+    ]
+    num_pairs = len(contents.pairs)
+    if num_pairs > 1:
+        found.append(
+            f"A discovery by search: p-values are not corrected for the {num_pairs} "
+            "comparisons made, or for earlier runs with other settings."
+        )
+    if sum(kind in _ATTENTION for kind in contents.kinds.values()) > 1:
+        found.append(
+            "How a forecaster chosen beforehand would have done: the best attention "
+            "forecaster was picked on the very test spans that judge it, which "
+            "flatters it."
+        )
+    return found
+
+
+def _limits_of_fits(contents: RunContents) -> list[str]:
+    attention = [n for n, kind in contents.kinds.items() if kind in _ATTENTION]
+    if not attention:
+        return []
+    found = [
+        f"The best that {listing(attention)} can do: one size and one training "
+        "schedule, the same for all, and no search over them."
+    ]
+    seeds: Sequence[object] = contents.config.get("seeds") or ()
+    if len(seeds) == 1:
+        found.append(
+            "How much depends on the random start: each network was fitted with one "
+            "seed."
+        )
+    return found
