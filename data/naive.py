@@ -55,7 +55,7 @@ def information_set(
         return known[-history.last :]
     if history.since is not None:
         start = _period_start(forecast_time, history.since)
-        return [event for event in known if event["available_at"] >= start]
+        return [event for event in known if not _visible(event, start, "strict")]
     return known
 
 

@@ -67,7 +67,11 @@ class AttentionForecaster:
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Start from the scaled-quantile baseline and train with early stopping."""
-        base = entity_quantiles([train], [train.scaled_target], self.levels)
+        base = entity_quantiles(
+            [train, validation],
+            [train.scaled_target, validation.scaled_target],
+            self.levels,
+        )
         log_scale = [
             float(np.log(train.scale[train.entity == name]).mean())
             for name in train.entities

@@ -58,7 +58,9 @@ class Heads(nn.Module):
         return merged
 
     def _split(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B H T K"]:
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        batch, rows, width = x.shape
+        heads = x.reshape(batch, rows, self.num_heads, width // self.num_heads)
+        return heads.transpose(1, 2)
 
 
 class FeedForward(nn.Sequential):
@@ -217,8 +219,6 @@ def _placed(rows: Tensor, place: Tensor, num_others: int) -> Tensor:
 
 def _placed_heads(rows: Tensor, place: Tensor, num_others: int) -> Tensor:
     """Do the same for [B, H, T, K]."""
-    num_heads = rows.shape[1]
-    flat = rows.transpose(1, 2).flatten(2)
-    return (
-        _placed(flat, place, num_others).unflatten(-1, (num_heads, -1)).transpose(1, 2)
-    )
+    batch, num_heads, _, width = rows.shape
+    flat = _placed(rows.transpose(1, 2).flatten(2), place, num_others)
+    return flat.reshape(batch, -1, num_heads, width).transpose(1, 2)

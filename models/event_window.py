@@ -103,8 +103,9 @@ class EventWindow:
             & self._own[part]
             & (self._revision[part] == 0)
         )
-        moves = self._values[part, place][used]
-        return moves[np.isfinite(moves)]
+        moves: np.ndarray = self._values[part, place][used]
+        known: np.ndarray = moves[np.isfinite(moves)]
+        return known
 
     @property
     def num_bytes(self) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from .attention import (
+    FeatureMap,
     LinearState,
     SoftmaxState,
     absorb_linear,
@@ -23,6 +24,7 @@ State = LinearState | SoftmaxState
 S = TypeVar("S")
 
 
+@runtime_checkable
 class AttentionKernel(Protocol):
     """Attend along a sequence, or absorb a sequence and read its state."""
 
@@ -59,7 +61,7 @@ class AttentionKernel(Protocol):
 class LinearKernel:
     """Causal linear attention with a feature map."""
 
-    feature_map: nn.Module
+    feature_map: FeatureMap
 
     def attend(
         self,

@@ -7,6 +7,7 @@ import math
 import pytorch_lightning as pl
 import torch
 from jaxtyping import Float
+from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -56,7 +57,7 @@ class ForecasterModule(pl.LightningModule):
         losses = self._losses(batch)
         self.log("validation_loss", losses.mean(), batch_size=len(losses))
 
-    def configure_optimizers(self) -> dict[str, object]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """Return AdamW; decay is for matrices, not for biases, norms or rates."""
         matrices = [p for p in self.parameters() if p.ndim > 1]
         others = [p for p in self.parameters() if p.ndim <= 1]

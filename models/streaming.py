@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from .forecasts import Forecasts
 from .network import Network, NetworkState
 
 
+@runtime_checkable
 class Stream(Protocol):
     """One entity's live forecaster."""
 
@@ -110,7 +111,9 @@ class StateStream:
         self._newest_event = EventWindow(width, 1)
         self._period = np.iinfo(np.int64).min
         self._empty = self._state_of_nothing()
-        self._forget()
+        self._state = self._empty
+        self._count = 0
+        self._weight = self._square = 0.0
 
     def update(self, event: StreamEvent) -> None:
         """Put one event into the state."""

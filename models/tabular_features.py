@@ -133,4 +133,6 @@ def _mean_of_known(values: Float64[np.ndarray, "n k"]) -> Float64[np.ndarray, " 
     known = np.isfinite(values)
     count = known.sum(axis=1)
     total = np.where(known, values, 0.0).sum(axis=1)
-    return np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0)
+    mean = np.full(len(values), np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean

@@ -44,7 +44,8 @@ class Run:
     @property
     def forecasts(self) -> pd.DataFrame:
         """One row per forecaster, history, fold, seed and forecast point."""
-        return pd.read_parquet(RunFiles(self.folder).forecasts)
+        frame: pd.DataFrame = pd.read_parquet(RunFiles(self.folder).forecasts)
+        return frame
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -57,10 +58,12 @@ class Run:
         return self._records(RunFiles(self.folder).comparison, "pairs")
 
     def _records(self, path: Path, key: str) -> pd.DataFrame:
-        content = read_json(path)
-        if content is None:
-            raise ValueError(f"{path} must hold a run's results; it cannot be read.")
-        return pd.DataFrame(content[key])
+        records = (read_json(path) or {}).get(key)
+        if not isinstance(records, list):
+            raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
+                f"{path} must hold a run's results; it cannot be read. Run again."
+            )
+        return pd.DataFrame(records)
 
 
 def run(

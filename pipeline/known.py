@@ -111,8 +111,8 @@ def _rows(
 ) -> list[dict[str, object]]:
     read = vintage(log, stream, entity=owner, forecast_time=time)
     if read.empty:
-        nothing = {"entity": owner, "stream": stream}
-        return [nothing | dict.fromkeys(COLUMNS[2:], "nothing known")]
+        nothing: dict[str, object] = dict.fromkeys(COLUMNS, "nothing known")
+        return [nothing | {"entity": owner, "stream": stream}]
     rule = declared_changes(experiment, log).get(stream)
     if rule is not None:
         column, kind = rule

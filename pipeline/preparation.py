@@ -176,13 +176,13 @@ def _excluded(
             "count": log.num_duplicates,
         },
     ]
-    groups = log.quarantine.groupby(["stream", "reason"]).size()
+    groups = log.quarantine.groupby(["stream", "reason"]).size().reset_index(name="n")
     rows += [
         {
             "what": f"event rows of {stream}",
             "reason": f"quarantined: {reason}",
             "count": int(count),
         }
-        for (stream, reason), count in groups.items()
+        for stream, reason, count in groups.itertuples(index=False)
     ]
     return pd.DataFrame(rows)

@@ -51,7 +51,9 @@ def _history_panel(
     base: tuple[str | None, float],
 ) -> Panel:
     figure, axes = panel(3.4)
-    shifts = np.linspace(-0.06, 0.06, len(names)) if len(names) > 1 else [0.0]
+    # A little beside each other, so that no interval hides another.
+    apart = 0.02 * (max(ticks.values()) - min(ticks.values()))
+    shifts = np.linspace(-apart, apart, len(names)) if len(names) > 1 else [0.0]
     texts = []
     for shift, name in zip(shifts, names, strict=True):
         mine = _in_order(known, name, ticks)

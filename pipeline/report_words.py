@@ -14,6 +14,7 @@ from .report_numbers import count, duration, p_text, percent, significant
 
 SIGNIFICANCE = 0.05
 _EQUAL_SPEED = 1.05
+_INTERVAL = "95\N{NO-BREAK SPACE}% interval"
 
 Outcome = Literal["better", "worse", "disputed", "unclear", "undefined"]
 Tone = Literal["good", "bad", "neutral"]
@@ -125,7 +126,7 @@ def difference_sentence(difference: Difference, subject: str | None = None) -> s
         case _:
             reason = difference.undefined or "no test was made"
             return (
-                f"Whether {difference.name} differs from {other} is undefined: "
+                f"{difference.name} and {other} cannot be tested against each other: "
                 f"{reason}."
             )
 
@@ -225,7 +226,9 @@ def latency_verdict(streaming: Timing | None, fresh: Timing | None) -> Verdict:
         )
     first = streaming or fresh
     if first is None:
-        text = "No latency was measured for both linear and softmax attention."
+        text = (
+            "The latency of linear and softmax attention was not measured side by side."
+        )
         return Verdict(question, "Not measured", "neutral", text)
     _, answer, tone = _speed(first)
     return Verdict(question, answer, tone, " ".join(texts))
@@ -282,10 +285,10 @@ def _evidence(difference: Difference) -> str:
     p_value = p_text(difference.p_value)
     if not _has_interval(difference):
         reason = f", {difference.undefined}" if difference.undefined else ""
-        return f"95 % interval undefined{reason}; {p_value}"
+        return f"{_INTERVAL} undefined{reason}; {p_value}"
     low = _amount(difference, difference.low)
     high = _amount(difference, difference.high)
-    return f"95 % interval {low} to {high}; {p_value}"
+    return f"{_INTERVAL} {low} to {high}; {p_value}"
 
 
 def _costs(timing: Timing) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-import pandas as pd
 from rich.table import Table
 
 from .report import comparison_table
@@ -23,5 +23,5 @@ def results_table(folder: Path) -> Table:
 
 def _shown(cell: object) -> str:
     if isinstance(cell, float):
-        return "undefined" if pd.isna(cell) else f"{cell:.4g}"
+        return "undefined" if math.isnan(cell) else f"{cell:.4g}"
     return "" if cell is None else str(cell)

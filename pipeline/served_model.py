@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mlflow
 import pandas as pd
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 from infoset.models.attention_forecaster import AttentionForecaster
 from infoset.pipeline.served_frames import served_output
 
 
-class ServedForecaster(mlflow.pyfunc.PythonModel):
+class ServedForecaster(PythonModel):
     """Forecast from tables of events; see `served_frames.served_input`."""
 
-    def load_context(self, context: mlflow.pyfunc.PythonModelContext) -> None:
+    def load_context(self, context: PythonModelContext) -> None:
         """Read the weights and the description; nothing is unpickled."""
         files = context.artifacts
         self._forecaster = AttentionForecaster.from_files(
@@ -23,7 +24,7 @@ class ServedForecaster(mlflow.pyfunc.PythonModel):
 
     def predict(
         self,
-        context: mlflow.pyfunc.PythonModelContext,  # noqa: ARG002 (MLflow's signature)
+        context: PythonModelContext,  # noqa: ARG002 (MLflow's signature)
         model_input: pd.DataFrame,
         params: dict[str, object] | None = None,  # noqa: ARG002
     ) -> pd.DataFrame:
@@ -31,4 +32,4 @@ class ServedForecaster(mlflow.pyfunc.PythonModel):
         return served_output(self._forecaster, model_input)
 
 
-mlflow.models.set_model(ServedForecaster())
+set_model(ServedForecaster())

@@ -31,10 +31,11 @@ def log_tasks(
 ) -> None:
     """Log a child run for every task, with its scores, its curve and its model."""
     keys = ["forecaster", "history", "fold", "seed"]
-    scores = score_table(forecasts, keys).set_index(keys)
+    table = score_table(forecasts, keys)
+    scores = {tuple(row[k] for k in keys): row for row in table.to_dict("records")}
     for result in stored:
         task = result.task
-        row = scores.loc[(task.forecaster, str(task.history), task.fold, task.seed)]
+        row = scores[task.forecaster, str(task.history), task.fold, task.seed]
         run_id = tracker.log_task(
             TaskRecord(
                 forecaster=task.forecaster,

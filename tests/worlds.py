@@ -21,7 +21,7 @@ ENTITIES = ("A", "B", "*")
 
 @st.composite
 def event_frames(draw, *, max_rows=25):
-    """A frame per stream: few distinct instants, so that ties are common."""
+    """Draw a frame per stream: few distinct instants, so that ties are common."""
     frames = {}
     for stream in STREAMS:
         rows = draw(
@@ -48,13 +48,13 @@ def event_frames(draw, *, max_rows=25):
 
 
 def hours(offsets):
-    """Instants some hours after the start, in UTC nanoseconds."""
+    """Return instants some hours after the start, in UTC nanoseconds."""
     nanos = START.value + np.array(offsets, dtype=np.int64) * 3_600_000_000_000
     return pd.Series(nanos.view("datetime64[ns]")).dt.tz_localize("UTC")
 
 
 def to_log(frames):
-    """One log with every stream."""
+    """Return one log with every stream."""
     logs = [
         EventLog.from_pandas(frame, stream=stream, values=["value"])
         for stream, frame in frames.items()
@@ -66,7 +66,7 @@ def to_log(frames):
 
 
 def all_points():
-    """Every entity at every half hour of the span, and outside it."""
+    """Return every entity at every half hour of the span, and outside it."""
     times = START + pd.to_timedelta(np.arange(-1, 28) * 30, unit="min")
     index = pd.MultiIndex.from_product(
         [["A", "B"], times], names=["entity", "forecast_time"]
@@ -83,12 +83,12 @@ class SampleWorld:
     targets: tuple[Target, ...]
 
     def samples(self, history):
-        """The samples of all points."""
+        """Return the samples of all points."""
         return prepare_samples(self.log, self.points, self.targets, history=history)
 
 
 def sample_world(*, num_days=120, volatility=1.0, seed=0):
-    """A small log with late arrivals, revisions and market-wide events."""
+    """Make a small log with late arrivals, revisions and market-wide events."""
     rng = np.random.default_rng(seed)
     log = None
     for entity in ("A", "B"):
@@ -105,9 +105,7 @@ def sample_world(*, num_days=120, volatility=1.0, seed=0):
         part = EventLog.from_pandas(frame, stream="bars/1d", values=["value"])
         log = part if log is None else log.append(part)
     macro = _macro_prints(num_days, rng)
-    log = log.append(
-        EventLog.from_pandas(macro, stream="macro/CPI", values=["value"])
-    )
+    log = log.append(EventLog.from_pandas(macro, stream="macro/CPI", values=["value"]))
     log = with_change(log, "bars/1d", column="value", kind="difference")
     targets = (Target(entities=("A", "B"), stream="bars/1d", unit="points"),)
     times = hours(24 * np.arange(1, num_days - 1) + 22)

@@ -20,8 +20,6 @@ from .fused import fused_attention
 from .state import LinearState
 from .visibility import key_levels, query_levels, usable_queries, without_hidden
 
-_CHUNK = 64
-
 
 def attend(
     q: Float[Tensor, "B H T K"],
@@ -39,8 +37,12 @@ def attend(
     length = q.shape[2]
     if length == 1 and mask is None:
         return step(q, k, v, phi, inclusive=inclusive, decay=decay, before=before)
-    size = chunk_size or balanced_chunk(length)
-    form = fused if length and isinstance(phi, PointwiseMap) and q.device.type == "cpu" else chunked
+    size = chunk_size or balanced_chunk(length, v.shape[-1], forget=decay is not None)
+    form = (
+        fused
+        if length and isinstance(phi, PointwiseMap) and q.device.type == "cpu"
+        else chunked
+    )
     return form(
         *(q, k, v, phi),
         inclusive=inclusive,
@@ -51,9 +53,14 @@ def attend(
     )
 
 
-def balanced_chunk(length: int) -> int:
-    """Return a size near 64 that leaves the last chunk almost full."""
-    num_chunks = max(1, math.ceil(length / _CHUNK))
+def balanced_chunk(length: int, width: int, *, forget: bool) -> int:
+    """Return a chunk size that leaves the last chunk almost full.
+
+    Measured: 64 from a width of 64 on; below, the triangles within chunks cost more
+    than the states between them, and their fading more still.
+    """
+    target = 64 if width >= 64 else 16 if forget else 32
+    num_chunks = max(1, math.ceil(length / target))
     return max(1, 8 * math.ceil(length / num_chunks / 8))
 
 

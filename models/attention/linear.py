@@ -115,7 +115,9 @@ def absorb_linear(
     with full_precision(k.device):
         features = forms.key_features(as_feature_map(feature_map), k.to(dtype), mask)
         values = forms.with_ones(without_hidden(v.to(dtype), mask))
-        old = _continued(initial_state, v, dtype) or forms.empty_state(features, values[..., :-1])
+        old = _continued(initial_state, v, dtype) or forms.empty_state(
+            features, values[..., :-1]
+        )
         sums = forms.joined(old)
         if decay is not None and k.shape[2]:
             cumulative = decay.double().cumsum(-1)

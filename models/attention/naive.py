@@ -91,7 +91,10 @@ def linear_recurrence(
     """Return the outputs row by row: fade, add and read, or read first if strict."""
     phi = as_feature_map(feature_map)
     query, key, value = phi(q.double()), phi(k.double()), v.double()
-    S, z = torch.zeros_like(key[:, :, :1].mT @ value[:, :, :1]), torch.zeros_like(key[:, :, 0])
+    S, z = (
+        torch.zeros_like(key[:, :, :1].mT @ value[:, :, :1]),
+        torch.zeros_like(key[:, :, 0]),
+    )
     rows = []
     for t in range(q.shape[2]):
         old = S, z

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from .errors import check_shapes, check_state
+from .fading import difference
 from .precision import full_precision
 from .state import SoftmaxState
 from .visibility import key_levels, query_levels, usable_queries, without_hidden
 
 # Rows of scores at a time where a mask is needed: later rows' keys are not touched.
-_ROWS = 512
+_ROWS = 128
 
 
 def softmax_attention(
@@ -176,28 +179,34 @@ def _masked(
         levels = query_levels(top, inclusive=inclusive)[..., total - length :]
     parts = [torch.zeros_like(state.values[:, :, :0])]
     for start in range(0, length, _ROWS):
-        rows = q[:, :, start : start + _ROWS]
+        rows = slice(start, start + _ROWS)
+        queries = q[:, :, rows]
         first = total - length + start
-        end = first + rows.shape[2]
-        square = torch.ones(rows.shape[2], end, dtype=torch.bool, device=q.device)
+        past = _first_rows(state, first + queries.shape[2])
+        square = q.new_ones(queries.shape[2], past.keys.shape[2], dtype=torch.bool)
         visible = square.tril(first if inclusive else first - 1)[None, None]
-        if state.mask is not None:
-            visible = visible & state.mask[:, None, None, :end]
-        bias = None
-        if state.cumulative_decay is not None and levels is not None:
-            level = levels[:, :, start : start + _ROWS, None]
-            bias = state.cumulative_decay[:, :, None, :end] - level
-        keys, values = state.keys[:, :, :end], state.values[:, :, :end]
-        parts.append(_visible_product(rows, keys, values, visible, bias, scale=scale))
+        if past.mask is not None:
+            visible = visible & past.mask[:, None, None, :]
+        level = None if levels is None else levels[..., rows]
+        parts.append(_visible_product(queries, past, visible, level, scale=scale))
     return torch.cat(parts, dim=2)
+
+
+def _first_rows(state: SoftmaxState, num_rows: int) -> SoftmaxState:
+    mask, decay = state.mask, state.cumulative_decay
+    return SoftmaxState(
+        keys=state.keys[:, :, :num_rows],
+        values=state.values[:, :, :num_rows],
+        mask=None if mask is None else mask[:, :num_rows],
+        cumulative_decay=None if decay is None else decay[..., :num_rows],
+    )
 
 
 def _visible_product(
     q: Float[Tensor, "B H P K"],
-    k: Float[Tensor, "B H S K"],
-    v: Float[Tensor, "B H S V"],
-    visible: Bool[Tensor, "..."],
-    bias: Float[Tensor, "..."] | None,
+    state: SoftmaxState,
+    visible: Bool[Tensor, "_ 1 _ S"],
+    level: Float[Tensor, "B H _"] | None,
     *,
     scale: float | None,
 ) -> Float[Tensor, "B H P V"]:
@@ -208,14 +217,44 @@ def _visible_product(
     """
     some = visible.any(-1, keepdim=True)
     allowed = visible | ~some
-    if bias is None:
-        return torch.where(some, _product(q, k, v, scale=scale, attn_mask=allowed), 0)
-    dtype = torch.promote_types(k.dtype, torch.float32)
+    if level is None or state.cumulative_decay is None:
+        y = _product(q, state.keys, state.values, scale=scale, attn_mask=allowed)
+        return torch.where(some, y, 0)
     with full_precision(q.device):
-        logits = bias.to(dtype).masked_fill(~allowed, -torch.inf)
-        logits = logits.expand(-1, -1, q.shape[2], -1)
-        y = _product(q.to(dtype), k.to(dtype), v.to(dtype), scale=scale, attn_mask=logits)
-    return torch.where(some, y, 0).to(v.dtype)
+        y = _faded_product(q, state, state.cumulative_decay, allowed, level, scale)
+    return torch.where(some, y, 0).to(state.values.dtype)
+
+
+def _faded_product(
+    q: Float[Tensor, "B H P K"],
+    state: SoftmaxState,
+    clock: Float[Tensor, "B H S"],
+    allowed: Bool[Tensor, "_ 1 _ S"],
+    level: Float[Tensor, "B H _"],
+    scale: float | None,
+) -> Float[Tensor, "B H P V"]:
+    """Return softmax averages with age subtracted from the logits, in float32 at least.
+
+    Where rates are learned, the gradient of the ages must not go through the mask: a
+    mask that asks for a gradient makes torch keep whole matrices of scores, several
+    times slower. It goes through one more component instead, one in the query and zero
+    in the key, whose product is the key's own exponent minus itself as a constant.
+    """
+    dtype = torch.promote_types(state.keys.dtype, torch.float32)
+    width = q.shape[-1]
+    factor = 1 / math.sqrt(width) if scale is None else scale
+    q, k, v = q.to(dtype) * factor, state.keys.to(dtype), state.values.to(dtype)
+    age = difference(clock.detach()[:, :, None, :], level[..., None], dtype)
+    logits = age.masked_fill_(~allowed, -torch.inf).expand(-1, -1, q.shape[2], -1)
+    if not clock.requires_grad:
+        return _product(q, k, v, scale=1.0, attn_mask=logits)
+    own = (clock - clock.detach()).to(dtype)[..., None]
+    # Widths that differ, or that are no multiple of 8, are slow.
+    wide = 8 * math.ceil(max(width + 1, v.shape[-1]) / 8)
+    q = F.pad(F.pad(q, (0, 1), value=1.0), (0, wide - width - 1))
+    k = F.pad(torch.cat([k, own], dim=-1), (0, wide - width - 1))
+    y = _product(q, k, F.pad(v, (0, wide - v.shape[-1])), scale=1.0, attn_mask=logits)
+    return y[..., : v.shape[-1]]
 
 
 def _product(

@@ -16,7 +16,7 @@ HISTORIES = [History(), History(last=3), History(since="month")]
 
 
 def comparable(frame):
-    """The rows in one form: what is missing is None, whatever the engine wrote."""
+    """Bring the rows into one form: what is missing is None, whatever the engine wrote."""
     columns = ["entity", "forecast_time", "stream", "event_time", "available_at"]
     columns += ["revision", "age", "value"]
     full = frame.reindex(columns=columns).astype(object)
@@ -123,7 +123,7 @@ def test_revisions_count_the_prints_of_a_period_by_availability(frames):
 
 
 def fingerprints(log, time):
-    """The fingerprint of everything that A and B know at an instant."""
+    """Return the fingerprint of all that A and B know at an instant."""
     arrays = event_arrays(log)
     found = {}
     for entity in ("A", "B"):

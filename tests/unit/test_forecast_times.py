@@ -73,13 +73,15 @@ def test_a_table_of_naive_times_is_refused(tmp_path):
 
 def test_a_missing_table_is_refused(tmp_path):
     rule = {"kind": "table", "path": str(tmp_path / "none.csv")}
-    with pytest.raises(ValueError, match="forecast_times.path must be a readable file"):
+    with pytest.raises(
+        ValueError, match=r"forecast_times.path must be a readable file"
+    ):
         times(rule, log_of("2024-01-01"))
 
 
 def test_an_empty_log_has_no_span():
     empty = log_of("2024-01-01").until(pd.Timestamp("2023-01-01", tz="UTC"))
-    with pytest.raises(ValueError, match="the event log must hold an event; got none"):
+    with pytest.raises(ValueError, match=r"the event log must hold an event; got none"):
         times({"kind": "interval", "interval": "1h"}, empty)
 
 

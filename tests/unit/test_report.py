@@ -326,9 +326,9 @@ def test_optional_files_that_are_missing_are_said_to_be_missing(folder: Path) ->
         (folder / name).unlink()
     text = visible(folder)
     for words in (
-        "Whether linear differs from softmax is undefined: the two were not compared.",
+        "linear and softmax cannot be tested against each other: the two were not",
         "No latency was measured.",
-        "No latency was measured for both linear and softmax attention.",
+        "latency of linear and softmax attention was not measured side by side.",
         "No certificate was made: this run was not checked for look-ahead.",
         "That no future information was used: this was not checked.",
         "The folds of this run were not stored.",
@@ -355,7 +355,7 @@ def test_an_undefined_comparison_is_printed_with_its_reason(folder: Path) -> Non
     told["by_forecaster"][3]["crps"] = float("inf")
     write_json(folder / "scores.json", told)
     text = visible(folder)
-    assert "Whether linear differs from ewma is undefined: no difference." in text
+    assert "linear and ewma cannot be tested against each other: no difference." in text
     assert "linear: no difference; softmax: coverage_90 needs q05 and q95" in text
     assert "softmax: 3 forecasts have no finite target or value" in text
     table = comparison_table(folder).set_index("forecaster")

@@ -82,5 +82,7 @@ def test_the_first_event_of_a_slice_has_no_event_before_it():
 
 def test_a_scale_needs_a_change_in_the_training_span():
     samples = sample_world(volatility=0.0).samples(History())
-    with pytest.raises(ValueError, match="must have a non-zero change .* got none for"):
+    with pytest.raises(
+        ValueError, match=r"must have a non-zero change .* got none for"
+    ):
         CausalScale.fit(samples, decay=0.9, prior_weight=1.0)

@@ -92,6 +92,4 @@ def test_a_target_of_an_entity_without_events_is_refused():
 
 def test_a_target_of_an_unknown_column_is_refused():
     with pytest.raises(ValueError, match=r"target.column .* \(value\); got 'price'"):
-        with_targets(
-            closes(), points("2024-01-02T22:00Z"), [target(column="price")]
-        )
+        with_targets(closes(), points("2024-01-02T22:00Z"), [target(column="price")])
