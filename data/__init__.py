@@ -3,7 +3,7 @@
 from . import naive
 from .arrays import EventArrays, event_arrays
 from .asof import as_of, vintage
-from .changes import with_change
+from .changes import Change, with_change
 from .errors import InformationMismatch, LookAheadError
 from .events import EventLog
 from .forecast_times import forecast_points
@@ -13,6 +13,7 @@ from .timeline import History, Timeline, timeline
 
 __all__ = [
     "CausalScale",
+    "Change",
     "EventArrays",
     "EventLog",
     "History",

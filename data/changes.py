@@ -12,17 +12,50 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
+from .durations import Duration
 from .events import EventLog
 from .instants import nanoseconds
+from .strict import Strict
 
 ChangeKind = Literal["difference", "percent", "log"]
 CHANGE = "change"
 
 
-def change(
+class Change(Strict):
+    """A change that is taken of a value, inside one vintage.
+
+    Attributes
+    ----------
+    column : str
+    kind : {'difference', 'percent', 'log'}
+    max_age : str, optional
+        Duration such as ``385D``. A change whose period ended longer before its
+        availability is missing: for files that carry revisions only for so long, where
+        the period before the oldest one was revised too and the file does not say so.
+    """
+
+    column: str
+    kind: ChangeKind
+    max_age: Duration | None = None
+
+    def is_known(
+        self,
+        event_time: Int64[np.ndarray, " n"],
+        available_at: Int64[np.ndarray, " n"],
+    ) -> Bool[np.ndarray, " n"]:
+        """Return where `max_age` allows a change (clocks in UTC nanoseconds)."""
+        if self.max_age is None:
+            return np.ones(len(event_time), dtype=bool)
+        limit = pd.Timedelta(self.max_age).as_unit("ns").value
+        known: np.ndarray = available_at - event_time <= limit
+        return known
+
+
+def change_between(
     before: Float64[np.ndarray, " n"],
     after: Float64[np.ndarray, " n"],
     kind: ChangeKind,
@@ -40,12 +73,10 @@ def change(
     return relative
 
 
-def with_change(
-    log: EventLog, stream: str, *, column: str, kind: ChangeKind
-) -> EventLog:
+def with_change(log: EventLog, stream: str, change: Change) -> EventLog:
     """Return the log with the value column `change` added to a stream.
 
-    Each event gets the change of `column` from the period before it (the newest
+    Each event gets the change of its value from the period before it (the newest
     earlier `event_time` of the entity), as both read at the event's availability.
     The first period's change is missing.
 
@@ -56,6 +87,7 @@ def with_change(
     """
     table = log.table(stream)
     values = log.values_of(stream)
+    column = change.column
     if column not in values or table.schema.field(column).type != "double":
         raise ValueError(
             f"change.column must be a numeric value of stream {stream!r} "
@@ -72,7 +104,9 @@ def with_change(
     entity = table["entity"].to_pandas()
     for rows in entity.groupby(entity).indices.values():
         before[rows] = _value_before(event_time[rows], after[rows])
-    changes = change(before, after, kind)
+    available_at = nanoseconds(table["available_at"].to_pandas())
+    known = change.is_known(event_time, available_at)
+    changes = np.where(known, change_between(before, after, change.kind), np.nan)
     # An Arrow null, not a NaN, is what the log holds for a missing value.
     array = pa.array(changes, mask=np.isnan(changes))
     changed = log.with_table(stream, table.append_column(CHANGE, array))

@@ -14,7 +14,8 @@ _WEEK_HARMONICS = 3
 _MONTH_HARMONICS = 3
 _WEEK = 7 * NS_PER_DAY
 _MONDAY = 3 * NS_PER_DAY  # 1970-01-01 was a Thursday, three days into its week
-NUM_CLOCK_FEATURES = 2 * (_WEEK_HARMONICS + _MONTH_HARMONICS + 1) + 2
+_NUM_CELLS = 7 * 5
+NUM_CLOCK_FEATURES = 2 * (_WEEK_HARMONICS + _MONTH_HARMONICS + 1) + _NUM_CELLS + 2
 
 
 def clock_features(
@@ -24,9 +25,11 @@ def clock_features(
 ) -> Float32[np.ndarray, "n F"]:
     """Return the clock features of forecast points.
 
-    Phases of the week, the month and the year (sines and cosines), the logarithm of
-    the days since the newest visible event (0 for an empty information set), and
-    whether the information set is empty.
+    Phases of the week, the month and the year (sines and cosines); which weekday of
+    the month the day ahead is, such as its first Friday, because scheduled releases
+    keep to it (one of 35 cells, one column each); the logarithm of the days since the
+    newest visible event (0 for an empty information set); and whether the information
+    set is empty.
 
     Parameters
     ----------
@@ -45,6 +48,7 @@ def clock_features(
         *_harmonics(week, _WEEK_HARMONICS),
         *_harmonics(month, _MONTH_HARMONICS),
         *_harmonics(year, 1),
+        _day_ahead(forecast_time),
         np.log1p(age),
         empty.astype(np.float64),
     ]
@@ -58,6 +62,16 @@ def query_features(samples: Samples) -> Float32[np.ndarray, "n F"]:
         rows = np.flatnonzero((samples.entity == name) & (samples.num_events > 0))
         newest[rows] = line.available_at[samples.stop[rows] - 1]
     return clock_features(samples.forecast_time, newest, samples.num_events)
+
+
+def _day_ahead(forecast_time: Int64[np.ndarray, " n"]) -> np.ndarray:
+    """Return one column per weekday of the month; 1 where the day 24 hours on is it."""
+    ahead = forecast_time + NS_PER_DAY
+    weekday = ((ahead + _MONDAY) % _WEEK) // NS_PER_DAY
+    day = ahead.view("datetime64[ns]").astype("datetime64[D]")
+    in_month = (day - day.astype("datetime64[M]").astype("datetime64[D]")).astype(int)
+    cell = 5 * weekday + in_month // 7
+    return (cell[:, None] == np.arange(_NUM_CELLS)).astype(np.float64)
 
 
 def _phase(times: np.ndarray, period: Literal["M", "Y"]) -> np.ndarray:

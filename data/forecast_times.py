@@ -7,27 +7,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pandas as pd
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from .asof import checked_points
 from .calendars import sessions
+from .durations import Duration
 from .events import EventLog
 from .instants import instants, nanoseconds
 from .strict import Strict
 from .validation import utc_instants
-
-
-def _duration(text: str) -> str:
-    try:
-        pd.Timedelta(text)
-    except ValueError as error:
-        raise ValueError(
-            f"must be a duration such as '90min' or '1h'; got {text!r}"
-        ) from error
-    return text
-
-
-Duration = Annotated[str, AfterValidator(_duration)]
 
 
 class SessionClose(Strict):

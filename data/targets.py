@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from .changes import ChangeKind, change
+from .changes import ChangeKind, change_between
 from .events import EventLog
 from .instants import nanoseconds
 from .strict import Strict
@@ -98,7 +98,7 @@ def _targets_of(
     end = start + target.horizon
     defined = (start >= 0) & (end < len(period))
     start, end = np.where(defined, start, 0), np.where(defined, end, 0)
-    moved = target.scale * change(level[start], level[end], target.kind)
+    moved = target.scale * change_between(level[start], level[end], target.kind)
     return {
         "target_start": np.where(defined, period[start], _NAT),
         "target_end": np.where(defined, period[end], _NAT),

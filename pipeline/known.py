@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from infoset.data.asof import vintage
-from infoset.data.changes import CHANGE, change
+from infoset.data.changes import CHANGE, change_between
 from infoset.data.events import MARKET_WIDE, EventLog
+from infoset.data.instants import nanoseconds
 
 from .config import Experiment, load_experiment
 from .preparation import declared_changes, load_log
@@ -115,10 +116,13 @@ def _rows(
         return [nothing | {"entity": owner, "stream": stream}]
     rule = declared_changes(experiment, log).get(stream)
     if rule is not None:
-        column, kind = rule
-        level = read[column].to_numpy(np.float64)
+        level = read[rule.column].to_numpy(np.float64)
         before = np.concatenate([[np.nan], level[:-1]])
-        read[CHANGE] = change(before, level, kind)
+        known = rule.is_known(
+            nanoseconds(read["event_time"]), nanoseconds(read["available_at"])
+        )
+        moved = change_between(before, level, rule.kind)
+        read[CHANGE] = np.where(known, moved, np.nan)
     values = [n for n in log.values_of(stream) if not n.startswith("text_")]
     return [
         {

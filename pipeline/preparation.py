@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from infoset.data.changes import CHANGE, ChangeKind, with_change
+from infoset.data.changes import CHANGE, Change, with_change
 from infoset.data.events import EventLog
 from infoset.data.fingerprints import combined_fingerprint
 from infoset.data.forecast_times import forecast_points
@@ -71,29 +71,28 @@ def load_log(experiment: Experiment, base: Path) -> EventLog:
     return event_log(experiment.sources, base=base)
 
 
-def declared_changes(
-    experiment: Experiment, log: EventLog
-) -> dict[str, tuple[str, ChangeKind]]:
-    """Return (column, kind) of the change of each stream that has one.
+def declared_changes(experiment: Experiment, log: EventLog) -> dict[str, Change]:
+    """Return the change of each stream that has one.
 
     Sources declare changes; a target's stream needs one in any case.
     """
     wanted = {
-        stream: (source.change.column, source.change.kind)
+        stream: source.change
         for source in experiment.sources
         if source.change is not None
         for stream in source.streams(log)
     }
     for target in experiment.targets:
-        wanted.setdefault(target.stream, (target.column, target.kind))
+        needed = Change(column=target.column, kind=target.kind)
+        wanted.setdefault(target.stream, needed)
     return wanted
 
 
 def with_changes(experiment: Experiment, log: EventLog) -> EventLog:
     """Return the log with the changes that the sources declare and the targets need."""
-    for stream, (column, kind) in declared_changes(experiment, log).items():
+    for stream, change in declared_changes(experiment, log).items():
         if CHANGE not in log.values_of(stream):
-            log = with_change(log, stream, column=column, kind=kind)
+            log = with_change(log, stream, change)
     return log
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from infoset.data import (
+    Change,
     EventLog,
     Target,
     prepare_samples,
@@ -106,7 +107,7 @@ def sample_world(*, num_days=120, volatility=1.0, seed=0):
         log = part if log is None else log.append(part)
     macro = _macro_prints(num_days, rng)
     log = log.append(EventLog.from_pandas(macro, stream="macro/CPI", values=["value"]))
-    log = with_change(log, "bars/1d", column="value", kind="difference")
+    log = with_change(log, "bars/1d", Change(column="value", kind="difference"))
     targets = (Target(entities=("A", "B"), stream="bars/1d", unit="points"),)
     times = hours(24 * np.arange(1, num_days - 1) + 22)
     points = pd.MultiIndex.from_product(

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from infoset.data.changes import ChangeKind
+from infoset.data.changes import Change
 from infoset.data.events import EventLog
 from infoset.data.revisions import KEY_COLUMNS
 from infoset.data.strict import Strict
@@ -86,13 +86,6 @@ class TextColumn(Strict):
     column: str
     hashing: Hashing
     keep_text: bool = False
-
-
-class Change(Strict):
-    """The change that another step takes of a value, inside one vintage."""
-
-    column: str
-    kind: ChangeKind
 
 
 def _short_value(given: object) -> object:

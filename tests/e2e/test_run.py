@@ -76,7 +76,7 @@ def test_comparing_different_information_is_refused(finished):
         (forecasts["forecaster"] == "linear") & (forecasts["history"] == "last 16")
     ]
     forecasts.loc[rows[3], "fingerprint"] = "0" * 32
-    with pytest.raises(InformationMismatch, match="DGS10.*0{32}"):
+    with pytest.raises(InformationMismatch, match=r"DGS10.*0{32}"):
         evaluate(experiment, forecasts, points)
 
 
@@ -215,7 +215,7 @@ def test_a_user_s_own_log_and_forecaster_take_part_in_everything(tmp_path):
     assert "mine" in pairs
 
 
-def test_serial_and_processes_give_the_same_bytes(finished, place, tmp_path):
+def test_serial_and_processes_give_the_same_bytes(finished, tmp_path):
     overrides = [
         *settings(tmp_path),
         "executor.kind=processes",
@@ -247,7 +247,7 @@ def test_nothing_is_printed_and_nothing_is_left_in_the_working_folder(tmp_path):
 
 
 def test_importing_for_the_command_line_is_light():
-    heavy = "torch pytorch_lightning mlflow matplotlib sklearn".split()
+    heavy = ["torch", "pytorch_lightning", "mlflow", "matplotlib", "sklearn"]
     script = f"import sys, infoset.pipeline.cli; print([m for m in {heavy} if m in sys.modules])"
     answer = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

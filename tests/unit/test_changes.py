@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import START, event_frames, to_log
 
-from infoset.data import EventLog, with_change
+from infoset.data import Change, EventLog, with_change
 
 
 def payrolls():
@@ -34,7 +34,7 @@ def log_of(frame):
 
 
 def changes(log, kind="difference"):
-    changed = with_change(log, "macro/PAYEMS", column="value", kind=kind)
+    changed = with_change(log, "macro/PAYEMS", Change(column="value", kind=kind))
     return changed.to_pandas("macro/PAYEMS")["change"].to_numpy()
 
 
@@ -56,8 +56,10 @@ def test_a_change_never_depends_on_what_came_later(frames, hour):
     log = to_log(frames)
     time = START + pd.Timedelta(hours=hour)
     for stream in log.streams:
-        whole = with_change(log, stream, column="value", kind="difference")
-        cut = with_change(log.until(time), stream, column="value", kind="difference")
+        whole = with_change(log, stream, Change(column="value", kind="difference"))
+        cut = with_change(
+            log.until(time), stream, Change(column="value", kind="difference")
+        )
         pd.testing.assert_frame_equal(
             whole.until(time).to_pandas(stream), cut.to_pandas(stream)
         )
@@ -68,7 +70,7 @@ def test_a_change_never_depends_on_what_came_later(frames, hour):
 def test_a_change_equals_the_one_found_by_looking_at_every_event(frames):
     log = to_log(frames)
     for stream in log.streams:
-        whole = with_change(log, stream, column="value", kind="difference")
+        whole = with_change(log, stream, Change(column="value", kind="difference"))
         table = whole.to_pandas(stream)
         for place, event in table.iterrows():
             known = table.iloc[:place]
@@ -84,9 +86,16 @@ def test_a_change_equals_the_one_found_by_looking_at_every_event(frames):
             assert event["change"] == pytest.approx(expected)
 
 
+def test_a_change_of_a_period_older_than_the_file_revises_is_missing():
+    rule = Change(column="value", kind="difference", max_age="30D")
+    changed = with_change(log_of(payrolls()), "macro/PAYEMS", rule)
+    got = changed.to_pandas("macro/PAYEMS")["change"].to_numpy()
+    np.testing.assert_array_equal(got, [np.nan, np.nan, -17.0, np.nan, np.nan])
+
+
 def test_a_level_with_a_change_is_marked_as_one():
     log = with_change(
-        log_of(payrolls()), "macro/PAYEMS", column="value", kind="difference"
+        log_of(payrolls()), "macro/PAYEMS", Change(column="value", kind="difference")
     )
     assert log.levels == {("macro/PAYEMS", "value")}
 
@@ -96,11 +105,15 @@ def test_a_change_of_a_column_that_is_not_there_is_refused():
         ValueError, match=r"change.column must be a numeric value of stream .* 'price'"
     ):
         with_change(
-            log_of(payrolls()), "macro/PAYEMS", column="price", kind="difference"
+            log_of(payrolls()),
+            "macro/PAYEMS",
+            Change(column="price", kind="difference"),
         )
 
 
 def test_a_second_change_is_refused():
-    once = with_change(log_of(payrolls()), "macro/PAYEMS", column="value", kind="log")
+    once = with_change(
+        log_of(payrolls()), "macro/PAYEMS", Change(column="value", kind="log")
+    )
     with pytest.raises(ValueError, match="must not have a value named 'change'"):
-        with_change(once, "macro/PAYEMS", column="value", kind="log")
+        with_change(once, "macro/PAYEMS", Change(column="value", kind="log"))
