@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float32, Int64
 
 from .instants import NS_PER_DAY
 from .sequences import Samples
 
-_WEEK_HARMONICS = 3
-_MONTH_HARMONICS = 3
 _WEEK = 7 * NS_PER_DAY
 _MONDAY = 3 * NS_PER_DAY  # 1970-01-01 was a Thursday, three days into its week
 _NUM_CELLS = 7 * 5
-NUM_CLOCK_FEATURES = 2 * (_WEEK_HARMONICS + _MONTH_HARMONICS + 1) + _NUM_CELLS + 2
+NUM_CLOCK_FEATURES = 2 + 2 + _NUM_CELLS + 2
 
 
 def clock_features(
@@ -25,11 +21,10 @@ def clock_features(
 ) -> Float32[np.ndarray, "n F"]:
     """Return the clock features of forecast points.
 
-    Phases of the week, the month and the year (sines and cosines); which weekday of
-    the month the day ahead is, such as its first Friday, because scheduled releases
-    keep to it (one of 35 cells, one column each); the logarithm of the days since the
-    newest visible event (0 for an empty information set); and whether the information
-    set is empty.
+    Phases of the day and the year (sine and cosine); which weekday of the month the
+    day ahead is, such as its first Friday, because scheduled releases keep to it (one
+    of 35 cells, one column each); the logarithm of the days since the newest visible
+    event (0 for an empty information set); and whether the information set is empty.
 
     Parameters
     ----------
@@ -39,15 +34,11 @@ def clock_features(
     num_events : ndarray of shape (n,)
     """
     # By NumPy's own calendar: a pandas index costs a live forecast a millisecond.
-    times = forecast_time.view("datetime64[ns]")
-    week = ((forecast_time + _MONDAY) % _WEEK) / _WEEK
-    month, year = _phase(times, "M"), _phase(times, "Y")
     empty = num_events == 0
     age = np.where(empty, 0.0, (forecast_time - newest) / NS_PER_DAY)
     columns = [
-        *_harmonics(week, _WEEK_HARMONICS),
-        *_harmonics(month, _MONTH_HARMONICS),
-        *_harmonics(year, 1),
+        *_wave((forecast_time % NS_PER_DAY) / NS_PER_DAY),
+        *_wave(_year_phase(forecast_time.view("datetime64[ns]"))),
         _day_ahead(forecast_time),
         np.log1p(age),
         empty.astype(np.float64),
@@ -74,18 +65,13 @@ def _day_ahead(forecast_time: Int64[np.ndarray, " n"]) -> np.ndarray:
     return (cell[:, None] == np.arange(_NUM_CELLS)).astype(np.float64)
 
 
-def _phase(times: np.ndarray, period: Literal["M", "Y"]) -> np.ndarray:
-    """Return how much of its calendar month or year has passed at each instant."""
-    current = times.astype(f"datetime64[{period}]")
-    begin = current.astype("datetime64[ns]")
-    end = (current + 1).astype("datetime64[ns]")
+def _year_phase(times: np.ndarray) -> np.ndarray:
+    """Return how much of its calendar year has passed at each instant."""
+    year = times.astype("datetime64[Y]")
+    begin, end = (y.astype("datetime64[ns]") for y in (year, year + 1))
     passed: np.ndarray = (times - begin) / (end - begin)
     return passed
 
 
-def _harmonics(phase: Float64[np.ndarray, " n"], count: int) -> list[np.ndarray]:
-    return [
-        wave(2 * np.pi * k * phase)
-        for k in range(1, count + 1)
-        for wave in (np.sin, np.cos)
-    ]
+def _wave(phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.sin(2 * np.pi * phase), np.cos(2 * np.pi * phase)

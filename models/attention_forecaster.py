@@ -72,10 +72,6 @@ class AttentionForecaster:
             [train.scaled_target, validation.scaled_target],
             self.levels,
         )
-        log_scale = [
-            float(np.log(train.scale[train.entity == name]).mean())
-            for name in train.entities
-        ]
         data = InformationSets(
             train, validation, batch_size=self.training.batch_size, seed=self.seed
         )
@@ -85,7 +81,6 @@ class AttentionForecaster:
             self.network = self._build(
                 ChannelStatistics.fit(train),
                 base=np.stack([base[name] for name in train.entities]),
-                log_scale=np.array(log_scale),
             )
             self.record = fit_network(
                 self.network, data, self.training, levels=self.levels
@@ -178,24 +173,19 @@ class AttentionForecaster:
         )
         about = FittedOn.model_validate(spec["fitted_on"])
         forecaster.about = about
-        num_entities = len(about.entities)
         forecaster.network = forecaster._build(
             ChannelStatistics.blank(about.channels, about.streams),
-            base=np.zeros((num_entities, len(forecaster.levels))),
-            log_scale=np.zeros(num_entities),
+            base=np.zeros((len(about.entities), len(forecaster.levels))),
         )
         forecaster.network.load_state_dict(load_file(weights_path))
         return forecaster
 
-    def _build(
-        self, statistics: ChannelStatistics, *, base: np.ndarray, log_scale: np.ndarray
-    ) -> Network:
+    def _build(self, statistics: ChannelStatistics, *, base: np.ndarray) -> Network:
         return Network(
             self._kernel(),
             self.size,
             statistics,
             base=torch.from_numpy(base.astype(np.float32)),
-            log_scale=torch.from_numpy(log_scale.astype(np.float32)),
         )
 
     def _kernel(self) -> AttentionKernel:

@@ -154,9 +154,9 @@ class BoostedQuantiles:
 
 def entity_quantiles(
     parts: list[Samples],
-    values: list[Float64[np.ndarray, " n"]],
+    values: list[np.ndarray],
     levels: tuple[float, ...],
-) -> dict[str, Float64[np.ndarray, " q"]]:
+) -> dict[str, np.ndarray]:
     """Return the quantiles of the finite values of each entity.
 
     Raises
@@ -179,7 +179,7 @@ def entity_quantiles(
 
 
 def _of_entity(
-    quantiles: Mapping[str, Float64[np.ndarray, " q"]], samples: Samples
+    quantiles: Mapping[str, np.ndarray], samples: Samples
 ) -> Float64[np.ndarray, "n q"]:
     width = len(next(iter(quantiles.values())))
     rows = np.empty((len(samples), width))

@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-
 # How fast the location may move relative to the spread. The next change's direction
 # is far less predictable than its size, so an equally free location mostly fits noise.
 _LOCATION_RATE = 0.1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -43,11 +42,7 @@ class Network(nn.Module):
         Of the training span.
     base : [E, Q]
         Training quantiles of the scaled target per entity.
-    log_scale : [E]
-        Logarithm of the training volatility per entity.
     """
-
-    log_scale: Tensor
 
     def __init__(
         self,
@@ -56,10 +51,8 @@ class Network(nn.Module):
         statistics: ChannelStatistics,
         *,
         base: Float[Tensor, "E Q"],
-        log_scale: Float[Tensor, " E"],
     ) -> None:
         super().__init__()
-        self.register_buffer("log_scale", log_scale)
         self.embedding = EventEmbedding(statistics, size.width)
         self.blocks = nn.ModuleList(
             CausalBlock(
@@ -78,8 +71,11 @@ class Network(nn.Module):
             dropout=size.dropout,
             forgetting=size.forgetting,
         )
-        self.query = nn.Linear(NUM_CLOCK_FEATURES + 1, size.width)
+        self.query = nn.Linear(NUM_CLOCK_FEATURES, size.width)
+        # How much each entity minds the clock, and what it is besides.
+        self.entity_gain = nn.Embedding(len(base), size.width)
         self.entity = nn.Embedding(len(base), size.width)
+        nn.init.ones_(self.entity_gain.weight)
         self.norm = nn.LayerNorm(size.width)
         self.head = QuantileHead(base, size.width)
 
@@ -88,7 +84,7 @@ class Network(nn.Module):
         x = self.embedding(batch)
         for block in self.blocks:
             x, _ = block(x, batch.elapsed_days, mask=batch.mask)
-        queries = self._queries(batch.clock, batch.scale, batch.entity)
+        queries = self._queries(batch.clock, batch.entity)
         if batch.stop.shape[1] == 1:  # every point sees its row whole
             state = self.readout.absorb(x, batch.elapsed_days, mask=batch.mask)
             read = self.readout.read(queries, state)
@@ -117,21 +113,15 @@ class Network(nn.Module):
         state: NetworkState,
         *,
         clock: Float[Tensor, "B P F"],
-        scale: Float[Tensor, "B P"],
         entity: Int[Tensor, "B P"],
     ) -> Float[Tensor, "B P Q"]:
         """Return the quantiles that a state implies; the state stays as it is."""
-        read = self.readout.read(self._queries(clock, scale, entity), state.readout)
+        read = self.readout.read(self._queries(clock, entity), state.readout)
         quantiles: Tensor = self.head(self.norm(read), entity)
         return quantiles
 
     def _queries(
-        self,
-        clock: Float[Tensor, "B P F"],
-        scale: Float[Tensor, "B P"],
-        entity: Int[Tensor, "B P"],
+        self, clock: Float[Tensor, "B P F"], entity: Int[Tensor, "B P"]
     ) -> Float[Tensor, "B P D"]:
-        relative = torch.log(scale) - self.log_scale[entity]
-        features = torch.cat([clock, relative[..., None]], dim=-1)
-        queries: Tensor = self.query(features) + self.entity(entity)
-        return queries
+        queries: Tensor = self.query(clock) * self.entity_gain(entity)
+        return queries + self.entity(entity)

@@ -143,7 +143,9 @@ class StateStream:
         newest = self._newest_event.newest
         point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
         with torch.inference_mode():
-            scaled = self._network.forecast(state, **point)
+            scaled = self._network.forecast(
+                state, clock=point["clock"], entity=point["entity"]
+            )
         return _in_unit(scaled, scale, self._levels)
 
     @property

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from .fading import Fading, Levels, fading
 from .feature_maps import PointwiseMap
 from .layout import Layout, plan
-from .workspace import BackwardWork, Kept, Work
+from .workspace import BackwardWork, Work
 
 
 def fused_attention(
@@ -105,19 +105,30 @@ class _Setting:
 
 
 class _Blocks:
-    """The constants of a call, block by block."""
+    """The inputs of a call, block by block."""
 
-    def __init__(self, setting: _Setting, hidden: Tensor | None) -> None:
+    def __init__(
+        self, setting: _Setting, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None
+    ) -> None:
         blocks, self.setting = setting.layout.blocks, setting
+        self.q, self.k, self.v = blocks(q), blocks(k), blocks(v)
         self.hidden = None if hidden is None else blocks(hidden)
         if setting.levels is not None:
             self.key_levels = blocks(setting.levels.key[..., None])
             self.query_levels = blocks(setting.levels.query[..., None])
 
-    def fading(self, i: int, dtype: torch.dtype) -> Fading | None:
-        """Return what weights lose in block `i`."""
-        if self.setting.levels is None:
-            return None
+    def load(self, work: Work, i: int, start: Tensor) -> Tensor:
+        """Work off block `i` up to its outputs; return the state after it."""
+        work.load(
+            self.setting.feature_map,
+            *(self.q[i], self.k[i], self.v[i]),
+            hidden=None if self.hidden is None else self.hidden[i],
+            fade=self._fading(i, start.dtype) if self.setting.forget else None,
+        )
+        work.compare(self.setting.diagonal)
+        return work.accumulate(start)
+
+    def _fading(self, i: int, dtype: torch.dtype) -> Fading:
         layout = self.setting.layout
         shape = layout.lanes, layout.chunks, layout.chunk
         key, query = self.key_levels[i], self.query_levels[i]
@@ -151,31 +162,24 @@ class _FusedLinear(torch.autograd.Function):
         y, end = torch.empty_like(v), torch.empty_like(carry)
         normaliser = q.new_empty(*q.shape[:3], 1)
         starts = carry.new_empty(layout.num_blocks, layout.lanes, carry[0, 0].numel())
-        kept = Kept.empty(layout, q, v, layout.num_blocks if any(ctx.needs_input_grad) else 1)
-        work = Work(layout, kept, forget=setting.forget)
-        constants = _Blocks(setting, hidden)
-        inputs = list(zip(*map(layout.blocks, (q, k, v)), strict=True))
-        outputs = list(zip(*map(layout.blocks, (y, normaliser)), strict=True))
+        work = Work(layout, q, v, forget=setting.forget)
+        blocks = _Blocks(setting, q, k, v, hidden)
         carries, ends = layout.states(carry), layout.states(end)
+        outputs, normalisers = layout.blocks(y), layout.blocks(normaliser)
         for i, start in enumerate(starts):
             lanes, span = divmod(i, layout.spans)
             if span == 0:
                 start.copy_(carries[lanes].reshape(start.shape))
-            work.turn_to(i, constants.fading(i, q.dtype))
-            work.load(setting.feature_map, *inputs[i], None if hidden is None else constants.hidden[i])
-            after = work.weigh(setting.diagonal, start)
-            work.read(*outputs[i])
+            after = blocks.load(work, i, start)
+            work.read(outputs[i], normalisers[i])
             if span < layout.spans - 1:
                 starts[i + 1] = after
             else:
                 ends[lanes].copy_(after.view(ends[lanes].shape))
+        ctx.save_for_backward(q, k, v, hidden, y, normaliser, starts)
         ctx.setting = setting
-        ctx.fade = work.fade
-        ctx.work = work
-        ctx.save_for_backward(y, normaliser, starts, *kept)
         # A single block need not be computed again: its arrays are all there is.
         ctx.work = work if layout.num_blocks == 1 else None
-        ctx.like = (q,k,v)
         return y, end
 
     @staticmethod
@@ -185,12 +189,12 @@ class _FusedLinear(torch.autograd.Function):
         dy: Tensor,
         dend: Tensor,
     ) -> tuple[Tensor | None, ...]:
-        y, normaliser, starts, *kept = ctx.saved_tensors
+        q, k, v, hidden, y, normaliser, starts = ctx.saved_tensors
         setting, layout = ctx.setting, ctx.setting.layout
-        work = ctx.work or Work(layout, Kept(*kept), forget=setting.forget)
-        blocks = _Blocks(setting, None)
+        work = ctx.work or Work(layout, q, v, forget=setting.forget)
+        blocks = None if ctx.work else _Blocks(setting, q, k, v, hidden)
         grad = BackwardWork(work, forget=setting.forget)
-        dq, dk, dv, dcarry = map(torch.empty_like, (*ctx.like, dend))
+        dq, dk, dv, dcarry = map(torch.empty_like, (q, k, v, dend))
         dclock = torch.empty_like(setting.levels.key) if setting.forget else None
         ratios = list(zip(*map(layout.blocks, (dy, y, normaliser)), strict=True))
         wanted = _Wanted(setting, dq, dk, dv, dclock)
@@ -200,10 +204,8 @@ class _FusedLinear(torch.autograd.Function):
             lanes, span = divmod(i, layout.spans)
             if span == layout.spans - 1:
                 dstate = dends[lanes].reshape(dstate.shape)
-            if ctx.work is None:
-                work.turn_to(i, blocks.fading(i, y.dtype))
-                work.weigh(setting.diagonal, starts[i])
-            grad.turn()
+            if blocks is not None:
+                blocks.load(work, i, starts[i])
             grad.enter(*ratios[i])
             grad.compare(setting.diagonal)
             dstate = grad.accumulate(dstate)

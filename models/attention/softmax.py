@@ -132,11 +132,10 @@ def read_softmax(
     visible = torch.ones_like(state.keys[:, :1, None, :, 0], dtype=torch.bool)
     if state.mask is not None:
         visible = state.mask[:, None, None, :]
-    bias = None
+    level = None
     if state.cumulative_decay is not None:
         level = key_levels(state.cumulative_decay, state.mask)[..., -1:]
-        bias = (state.cumulative_decay - level)[:, :, None, :]
-    return _visible_product(q, state.keys, state.values, visible, bias, scale=scale)
+    return _visible_product(q, state, visible, level, scale=scale)
 
 
 def _plain(

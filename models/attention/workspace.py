@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from .fading import Fading
 from .feature_maps import PointwiseMap
 from .layout import Layout
-
-
-class Kept(NamedTuple):
-    """What the way back needs from the way forwards, block by block."""
-
-    queries: Tensor
-    keys: Tensor
-    values: Tensor
-
-    @classmethod
-    def empty(cls, layout: Layout, q: Tensor, v: Tensor, num_blocks: int) -> Kept:
-        """Return room for features and for values with their column of ones."""
-        shape = (num_blocks, layout.lanes * layout.chunks, layout.chunk)
-        values = v.new_empty(*shape, v.shape[-1] + 1)
-        values[..., -1] = 1
-        num_features = q.shape[-1]
-        return cls(
-            queries=q.new_empty(*shape, num_features),
-            keys=q.new_empty(*shape, num_features),
-            values=values,
-        )
 
 
 class Work:
@@ -40,39 +17,28 @@ class Work:
     of their chunk, act on states; without forgetting they are `q` and `k`.
     """
 
-    def __init__(self, layout: Layout, kept: Kept, *, forget: bool) -> None:
-        self.layout, self.kept = layout, kept
-        self.q, self.k, self.v = kept.queries[0], kept.keys[0], kept.values[0]
-        count, chunk, width = self.v.shape
-        stated = (count, self.k.shape[-1], width)
-        empty, self.width = self.v.new_empty, width - 1
+    def __init__(self, layout: Layout, q: Tensor, v: Tensor, *, forget: bool) -> None:
+        count, chunk, width = layout.lanes * layout.chunks, layout.chunk, v.shape[-1]
+        keyed, valued = (count, chunk, q.shape[-1]), (count, chunk, width + 1)
+        stated, empty = (count, q.shape[-1], width + 1), q.new_empty
+        self.layout, self.width = layout, width
+        self.q, self.k, self.v = empty(keyed), empty(keyed), empty(valued)
+        self.v[..., width:] = 1
         self.scores = empty(count, chunk, chunk)
         self.added, self.before = empty(stated), empty(stated)
-        self.sums = torch.empty_like(self.v)
-        self.scratch = empty(count * chunk * max(self.width, self.k.shape[-1]))
-        self.reader = torch.empty_like(self.q) if forget else self.q
-        self.writer = torch.empty_like(self.k) if forget else self.k
+        self.sums = empty(valued)
+        self.scratch = empty(count * chunk * max(width, q.shape[-1]))
+        self.reader = empty(keyed) if forget else self.q
+        self.writer = empty(keyed) if forget else self.k
         self.fade: Fading | None = None
-        lower = self.v.new_ones(layout.chunks, layout.chunks).tril_(-1)
+        lower = q.new_ones(layout.chunks, layout.chunks).tril_(-1)
         self.earlier = lower.expand(layout.lanes, -1, -1)
         sums = layout.as_block(self.sums)
-        self.weighted, self.total = sums[..., :-1], sums[..., -1:]
+        self.weighted, self.total = sums[..., :width], sums[..., width:]
 
     def temporary(self, like: Tensor) -> Tensor:
         """Return scratch space in the shape of another array."""
         return self.scratch[: like.numel()].view(like.shape)
-
-    def turn_to(self, i: int, fade: Fading | None) -> None:
-        """Work on block `i` from now on."""
-        # Where nothing is kept for later, there is room for one block.
-        i %= len(self.kept.queries)
-        queries, keys, values = self.kept
-        self.q, self.k, self.v = queries[i], keys[i], values[i]
-        self.fade = fade
-        if fade is None:
-            self.reader, self.writer = self.q, self.k
-        else:
-            self.earlier = fade.between
 
     def load(
         self,
@@ -80,11 +46,13 @@ class Work:
         q: Tensor,
         k: Tensor,
         v: Tensor,
+        *,
         hidden: Tensor | None,
+        fade: Fading | None,
     ) -> None:
         """Fill in the features and values of a block."""
         q_block, k_block, v_block = map(self.layout.as_block, (self.q, self.k, self.v))
-        values, scratch = v_block[..., :-1], self.temporary(q_block)
+        values, scratch = v_block[..., : self.width], self.temporary(q_block)
         feature_map.write(q, q_block, scratch)
         feature_map.write(k, k_block, scratch)
         values.copy_(v)
@@ -93,15 +61,16 @@ class Work:
             values.masked_fill_(hidden, 0)
             broken = ~torch.isfinite(q_block.sum(-1, keepdim=True))
             q_block.masked_fill_(broken & hidden, 0)
+        self.fade = fade
+        if fade is not None:
+            self.earlier = fade.between
+            torch.mul(self.q, fade.query.flatten(0, 1), out=self.reader)
+            torch.mul(self.k, fade.key.flatten(0, 1), out=self.writer)
 
-    def weigh(self, diagonal: int, carry: Tensor) -> Tensor:
-        """Compute weights within chunks and states before them; return that after."""
-        if self.fade is not None:
-            torch.mul(self.q, self.fade.query.flatten(0, 1), out=self.reader)
-            torch.mul(self.k, self.fade.key.flatten(0, 1), out=self.writer)
+    def compare(self, diagonal: int) -> None:
+        """Write the weights within each chunk."""
         torch.bmm(self.q, self.k.mT, out=self.scores)
         self.restrict(self.scores, diagonal)
-        return self.accumulate(carry)
 
     def restrict(self, scores: Tensor, diagonal: int) -> None:
         """Fade scores in place, those of the future to nothing."""
@@ -145,10 +114,6 @@ class BackwardWork:
         # Gradients of sums faded like readers, and values faded like writers.
         self.reader = torch.empty_like(work.sums) if forget else work.sums
         self.writer = torch.empty_like(work.v) if forget else work.v
-
-    def turn(self):
-        if self.work.fade is None:
-            self.writer = self.work.v
 
     def enter(self, dy: Tensor, y: Tensor, normaliser: Tensor) -> None:
         """Write the gradient of a block's sums, from that of the ratio."""
