@@ -62,7 +62,8 @@ def _day_ahead(forecast_time: Int64[np.ndarray, " n"]) -> np.ndarray:
     day = ahead.view("datetime64[ns]").astype("datetime64[D]")
     in_month = (day - day.astype("datetime64[M]").astype("datetime64[D]")).astype(int)
     cell = 5 * weekday + in_month // 7
-    return (cell[:, None] == np.arange(_NUM_CELLS)).astype(np.float64)
+    one_hot: np.ndarray = cell[:, None] == np.arange(_NUM_CELLS)
+    return one_hot.astype(np.float64)
 
 
 def _year_phase(times: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from .asof import checked_points
 from .calendars import sessions
@@ -59,10 +59,40 @@ class AfterEvents(Strict):
 
 
 class TimeTable(Strict):
-    """An explicit table: a CSV or Parquet file with `entity` and `forecast_time`."""
+    """An explicit table: a CSV or Parquet file with `entity` and `forecast_time`.
+
+    Attributes
+    ----------
+    path : Path
+        As the configuration writes it, relative to the configuration.
+    """
 
     kind: Literal["table"]
     path: Path
+    _base: Path = PrivateAttr(default=Path())
+
+    def based_at(self, base: Path) -> TimeTable:
+        """Return the same rule with a folder from which a relative path starts."""
+        rule = self.model_copy()
+        rule._base = base  # noqa: SLF001 (of this class)
+        return rule
+
+    @property
+    def file(self) -> Path:
+        """The file itself.
+
+        Raises
+        ------
+        ValueError
+            If it is not there.
+        """
+        file = self._base / self.path
+        if not file.is_file():
+            raise ValueError(
+                f"forecast_times.path must be a readable file; got {str(self.path)!r}, "
+                f"relative to {self._base}. Correct `path`."
+            )
+        return file
 
     def points(self) -> pd.DataFrame:
         """Read the points.
@@ -70,20 +100,23 @@ class TimeTable(Strict):
         Raises
         ------
         ValueError
-            If the file cannot be read, or its times carry no zone.
+            If the file cannot be read, lacks a column, or its times carry no zone.
         """
+        file = self.file
         try:
-            if self.path.suffix == ".parquet":
-                frame = pd.read_parquet(self.path)
-            else:
-                frame = pd.read_csv(self.path, dtype="str")
-        except OSError as error:
+            frame = (
+                pd.read_parquet(file)
+                if file.suffix == ".parquet"
+                else pd.read_csv(file, dtype="str")
+            )
+            if "forecast_time" in frame and frame["forecast_time"].dtype == "str":
+                frame["forecast_time"] = pd.to_datetime(frame["forecast_time"])
+            return checked_points(frame)
+        except (OSError, ValueError) as error:
             raise ValueError(
-                f"forecast_times.path must be a readable file; got {self.path}: {error}."
+                "forecast_times.path must be a CSV or Parquet table of entity and "
+                f"forecast_time; got {file}: {error}"
             ) from error
-        if "forecast_time" in frame and frame["forecast_time"].dtype == "str":
-            frame["forecast_time"] = pd.to_datetime(frame["forecast_time"])
-        return checked_points(frame)
 
 
 ForecastTimes = Annotated[

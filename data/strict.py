@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Strict(BaseModel):
-    """Frozen, and unknown keys are refused with the nearest right one."""
+    """Frozen, finite, and unknown keys are refused with the nearest right one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

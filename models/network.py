@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -123,5 +124,7 @@ class Network(nn.Module):
     def _queries(
         self, clock: Float[Tensor, "B P F"], entity: Int[Tensor, "B P"]
     ) -> Float[Tensor, "B P D"]:
-        queries: Tensor = self.query(clock) * self.entity_gain(entity)
-        return queries + self.entity(entity)
+        queries: Tensor = torch.addcmul(
+            self.entity(entity), self.query(clock), self.entity_gain(entity)
+        )
+        return queries

@@ -12,6 +12,7 @@ from rich.table import Table
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+_PIPE_WIDTH = 150
 
 app = typer.Typer(
     help="Point-in-time forecasting: what was knowable, and what a forecast costs.",
@@ -40,8 +41,8 @@ def run(config: Config, set_: Overrides = None) -> None:
     from .results_table import results_table  # noqa: PLC0415
 
     finished = run_experiment(config, overrides=set_ or [], show_progress=True)
-    console = Console()
-    console.print(results_table(finished.folder), crop=False)
+    console = _console()
+    console.print(results_table(finished.folder))
     if not finished.is_new:
         console.print("Nothing was redone: every result was there already.")
     console.print(f"Report:  {finished.report}", soft_wrap=True, highlight=False)
@@ -92,25 +93,32 @@ def asof(
     table = Table(*known.columns, title=f"Known at {known.attrs['at']}")
     for row in known.itertuples(index=False):
         table.add_row(*(str(cell) for cell in row))
+    _console().print(table)
+
+
+def _console() -> Console:
+    # A pipe has no width of its own: tables must not be squeezed there.
     console = Console()
-    # A pipe has no width: nothing may be cut off there.
-    width = None if console.is_terminal else 200
-    Console(width=width).print(table)
+    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
 
 
 def main() -> None:
     """Run the command line; bad input ends with exit code 2 and one clear error."""
     try:
         app(standalone_mode=True)
-    except (ValueError, TypeError) as error:
-        print(f"infoset: {error}", file=sys.stderr)
+    except (ValueError, TypeError, OSError) as error:
+        lines = [str(error), *getattr(error, "__notes__", ())]
+        print(f"infoset: {chr(10).join(lines)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        print(
-            "infoset: interrupted. Finished tasks are kept; run again to go on.",
-            file=sys.stderr,
-        )
-        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, SystemExit) as end:
+        # Typer turns Ctrl-C into an exit without a word.
+        code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code
+        if code == INTERRUPTED:
+            print(
+                "infoset: interrupted. Finished tasks are kept; run again to go on.",
+                file=sys.stderr,
+            )
+        sys.exit(code)
 
 
 if __name__ == "__main__":

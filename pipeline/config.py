@@ -3,24 +3,77 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from infoset.data.forecast_times import ForecastTimes
+from infoset.data.forecast_times import ForecastTimes, TimeTable
 from infoset.data.sources.declaration import SourceDeclaration
+from infoset.data.sources.nearest import did_you_mean
 from infoset.data.strict import Strict
 from infoset.data.targets import Target
 from infoset.data.timeline import History
 from infoset.models.settings import NetworkSize, Training
 
+from .config_complaints import complaints
+from .config_text import override, plain, read_mapping
 from .folds import WalkForward
 from .forecaster_specs import ForecasterSpec
+from .sizes import date_text, parse_date, parse_size
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def _name(text: str) -> str:
+    # It becomes a folder and a part of MLflow's names.
+    if not _NAME.fullmatch(text):
+        raise ValueError(
+            "must consist of letters, digits, - and _, and start with a letter or "
+            f"digit; got {text!r}."
+        )
+    return text
+
+
+def _size(given: object, info: ValidationInfo) -> object:
+    name = str(info.field_name)
+    if isinstance(given, int | str):
+        parse_size(given, name, least=0 if name == "embargo_size" else 1)
+    else:
+        raise ValueError(  # noqa: TRY004 (pydantic wants it)
+            "must be a calendar term or a count of forecast dates, such as 2Y, 6M, 1W, "
+            f"90D or 250; got {given!r}."
+        )
+    return given
+
+
+def _iso_date(given: object, info: ValidationInfo) -> object:
+    # YAML reads 2012-01-01 without quotes as a date.
+    if not isinstance(given, str | date):
+        raise ValueError(  # noqa: TRY004 (pydantic wants it)
+            f"must be a date (UTC) such as 2012-01-01; got {given!r}."
+        )
+    return date_text(parse_date(given, str(info.field_name)))
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Size = Annotated[str | int, BeforeValidator(_size)]
+IsoDate = Annotated[str, BeforeValidator(_iso_date)]
+Lengths = tuple[Annotated[int, Field(ge=1)], ...]
 
 
 class ScaleOptions(Strict):
@@ -33,13 +86,21 @@ class ScaleOptions(Strict):
 class FoldOptions(Strict):
     """Walk-forward spans; see `folds.WalkForward`."""
 
-    test_size: str | int = "1Y"
-    train_size: str | int | None = None
-    validation_size: str | int = "1Y"
-    embargo_size: str | int = "0D"
+    test_size: Size = "1Y"
+    train_size: Size | None = None
+    validation_size: Size = "1Y"
+    embargo_size: Size = "0D"
     expand_train: bool = True
-    first_test: str | None = None
-    last_test: str | None = None
+    first_test: IsoDate | None = None
+    last_test: IsoDate | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> FoldOptions:
+        if not self.expand_train and self.train_size is None:
+            raise ValueError(
+                "must have a `train_size` where `expand_train` is false; got none."
+            )
+        return self
 
     def walk_forward(self) -> WalkForward:
         """Return the splitter."""
@@ -49,7 +110,7 @@ class FoldOptions(Strict):
 class LatencyOptions(Strict):
     """How forecasts are timed."""
 
-    history_lengths: tuple[int, ...] = (64, 256, 1024)
+    history_lengths: Lengths = (64, 256, 1024)
     num_forecasts: int = Field(default=200, ge=10)
     num_warm_up: int = Field(default=20, ge=1)
 
@@ -74,13 +135,13 @@ class Experiment(Strict):
     the attention forecasters are fitted as well, to show what older events add.
     """
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Name
     description: str = ""
     sources: tuple[SourceDeclaration, ...] = ()
     forecast_times: ForecastTimes
     boundary: Literal["inclusive", "strict"] = "inclusive"
     history: History = History()
-    history_lengths: tuple[int, ...] = ()
+    history_lengths: Lengths = ()
     targets: tuple[Target, ...] = Field(min_length=1)
     scale: ScaleOptions = ScaleOptions()
     folds: FoldOptions = FoldOptions()
@@ -100,15 +161,27 @@ class Experiment(Strict):
     def _all(cls, given: object) -> object:
         return History() if given == "all" else given
 
-    @model_validator(mode="after")
-    def _one_target_each(self) -> Experiment:
-        names = [entity for target in self.targets for entity in target.entities]
+    @field_validator("targets")
+    @classmethod
+    def _one_target_each(cls, targets: tuple[Target, ...]) -> tuple[Target, ...]:
+        names = [entity for target in targets for entity in target.entities]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
-                f"targets must name each entity once; got {', '.join(twice)} twice."
+                f"must name each entity once; got {', '.join(twice)} twice."
             )
-        return self
+        return targets
+
+    @field_validator("forecasters")
+    @classmethod
+    def _named(cls, given: dict[str, ForecasterSpec]) -> dict[str, ForecasterSpec]:
+        wrong = [name for name in given if not _NAME.fullmatch(name)]
+        if wrong:
+            raise ValueError(
+                "must have names of letters, digits, - and _, each starting with a "
+                f"letter or digit; got {', '.join(map(repr, wrong))}."
+            )
+        return given
 
     @property
     def entities(self) -> tuple[str, ...]:
@@ -163,16 +236,15 @@ def load_experiment(
         If the file cannot be read, or a setting is wrong; every wrong one is listed.
     """
     content, base, where = _content(config)
-    for override in overrides:
-        _override(content, override)
+    for text in overrides:
+        override(content, text)
     try:
-        return Experiment.model_validate(content), base
+        experiment = Experiment.model_validate(content)
     except ValidationError as error:
-        lines = [
-            _complaint(_place(item["loc"], content), item)
-            for item in error.errors(include_url=False)
-        ]
-        raise ValueError(f"{where}:\n" + "\n".join(f"  {x}" for x in lines)) from error
+        wrong = complaints(error, content)
+        listed = f" {wrong[0]}" if len(wrong) == 1 else "\n  " + "\n  ".join(wrong)
+        raise ValueError(f"{where}:{listed}") from error
+    return _based_at(experiment, base), base
 
 
 def shipped_experiments() -> tuple[str, ...]:
@@ -185,80 +257,21 @@ def _content(
     config: str | Path | Mapping[str, Any],
 ) -> tuple[dict[str, Any], Path, str]:
     if isinstance(config, Mapping):
-        return json.loads(json.dumps(config)), Path(), "configuration"
+        return plain(config), Path(), "configuration"
     path = Path(config)
     if path.suffix not in {".yaml", ".yml"}:
-        if str(config) not in shipped_experiments():
+        shipped = shipped_experiments()
+        if str(config) not in shipped:
             raise ValueError(
-                f"config must be a .yaml file or one of "
-                f"{', '.join(shipped_experiments())}; got {str(config)!r}."
+                f"config must be a .yaml file or one of {', '.join(shipped)}; got "
+                f"{str(config)!r}. {did_you_mean(str(config), shipped)}".rstrip()
             )
         path = Path(str(files("infoset.configs") / f"{config}.yaml"))
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(
-            f"config must be a readable file; got {path} ({error.strerror})."
-        ) from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"config must be valid YAML; got {path}: {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
-            f"config must hold keys and values; got {path}."
-        )
-    return content, path.parent, path.name
+    return read_mapping(path), path.parent, path.name
 
 
-def _override(content: dict[str, Any], override: str) -> None:
-    path, equals, text = override.partition("=")
-    keys = path.split(".")
-    if not equals or not all(keys):
-        raise ValueError(f"--set must read path.to.key=value; got {override!r}.")
-    place: Any = content
-    for key in keys[:-1]:
-        place = place.setdefault(key, {})
-        if not isinstance(place, dict):
-            raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
-                f"--set must name a key of a mapping; got {override!r}, but "
-                f"{key!r} holds {place!r}."
-            )
-    try:
-        place[keys[-1]] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"--set must hold a YAML value; got {override!r}.") from error
-
-
-def _place(path: tuple[int | str, ...], content: object) -> str:
-    """Return the path as it stands in the file: without the names of a union's kinds."""
-    parts = []
-    for place, part in enumerate(path):
-        is_last = place == len(path) - 1
-        if isinstance(content, dict) and part not in content and not is_last:
-            continue
-        parts.append(str(part))
-        if isinstance(content, dict):
-            content = content.get(part)
-        elif isinstance(content, list) and isinstance(part, int):
-            content = content[part]
-    return ".".join(parts) or "experiment"
-
-
-def _complaint(place: str, item: Mapping[str, Any]) -> str:
-    context = item.get("ctx", {})
-    given = item["input"]
-    got = "" if isinstance(given, dict) else f"; got {given!r}"
-    match item["type"]:
-        case "value_error":
-            return f"{place} {context['error']}"
-        case "missing":
-            return f"{place} must be given."
-        case "literal_error":
-            return f"{place} must be one of {context['expected']}{got}."
-        case "union_tag_invalid":
-            tags = context["expected_tags"]
-            return f"{place}.kind must be one of {tags}; got {context['tag']!r}."
-        case "union_tag_not_found":
-            return f"{place} must have a `kind`."
-        case _:
-            reason = item["msg"].removeprefix("Input should be ")
-            return f"{place} must be {reason}{got}."
+def _based_at(experiment: Experiment, base: Path) -> Experiment:
+    rule = experiment.forecast_times
+    if not isinstance(rule, TimeTable):
+        return experiment
+    return experiment.model_copy(update={"forecast_times": rule.based_at(base)})

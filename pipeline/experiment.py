@@ -11,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from infoset.data.events import EventLog
+from infoset.data.forecast_times import TimeTable
+from infoset.data.sources.nearest import did_you_mean
 from infoset.data.sources.tabular import source_path
 from infoset.models.forecasts import Forecaster
 
@@ -102,6 +104,7 @@ def run(
     experiment, base = load_experiment(config, overrides)
     own = dict(forecasters or {})
     _require_distinct(experiment, own)
+    _require_baseline(experiment, own)
     request = None if log is not None or own else request_digest(experiment, base)
     files = RunFiles(experiment.run_dir)
     if request and is_done(experiment, files, request):
@@ -140,11 +143,13 @@ def run(
 
 def request_digest(experiment: Experiment, base: Path) -> str:
     """Return a digest of all that decides a run: settings, files, code, libraries."""
-    sources = [source_path(source, base) for source in experiment.sources]
+    read = [source_path(source, base) for source in experiment.sources]
+    if isinstance(experiment.forecast_times, TimeTable):
+        read.append(experiment.forecast_times.file)
     return content_digest(
         {
             "experiment": experiment.digest,
-            "files": files_digest(sources),
+            "files": files_digest(read),
             "code": code_digest("infoset.data", "infoset.models", "infoset.pipeline"),
             "versions": library_versions(),
         }
@@ -186,6 +191,16 @@ def _require_distinct(experiment: Experiment, own: Mapping[str, Forecaster]) -> 
                 f"forecaster {name!r} must have fit(train, validation) and "
                 f"forecast(samples); got {type(forecaster).__name__}."
             )
+
+
+def _require_baseline(experiment: Experiment, own: Mapping[str, Forecaster]) -> None:
+    names = {*experiment.forecasters, *own}
+    if experiment.baseline is not None and experiment.baseline not in names:
+        raise ValueError(
+            f"baseline must be one of the forecasters ({', '.join(sorted(names))}); got "
+            f"{experiment.baseline!r}. {did_you_mean(experiment.baseline, names)}"
+            "Correct `baseline`, or leave it out."
+        )
 
 
 def _parameters(experiment: Experiment) -> dict[str, str | int | float | bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from infoset.data.asof import vintage
 from infoset.data.changes import CHANGE, change_between
 from infoset.data.events import MARKET_WIDE, EventLog
 from infoset.data.instants import nanoseconds
+from infoset.data.sources.nearest import did_you_mean
 
 from .config import Experiment, load_experiment
 from .preparation import declared_changes, load_log
@@ -25,6 +27,8 @@ COLUMNS = (
     "values",
     "change",
 )
+NOTHING = "nothing known"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def known_at(
@@ -45,53 +49,80 @@ def known_at(
     ----------
     config : str
     at : str
-        ISO 8601 with a zone; a bare date is midnight UTC at its end.
+        ISO 8601 with a zone; a bare date means the end of that UTC day.
     entity, stream : str, optional
         Restrict the table.
     periods : int
         Rows per entity and stream, at most.
 
+    Returns
+    -------
+    DataFrame
+        Columns `COLUMNS`. `attrs["at"]` names the instant.
+
     Raises
     ------
     ValueError
-        For an instant without a zone, or an unknown entity or stream.
+        For an instant without a zone, an unknown entity or stream, or a stream that
+        never tells anything about the entity.
     """
     experiment, base = load_experiment(config, overrides)
-    log = load_log(experiment, base)
     time = _instant(at)
-    names = (MARKET_WIDE, *log.entities)
-    if entity is not None and entity not in names:
-        raise ValueError(
-            f"entity must be one of {', '.join(names)}; got {entity!r}. "
-            "Check the `entity` of the sources."
-        )
-    streams = log.streams if stream is None else (stream,)
+    log = load_log(experiment, base)
+    _require_known(log, entity, stream)
     rows: list[dict[str, object]] = []
-    for name in streams:
+    for name in log.streams if stream is None else (stream,):
         for owner in _owners(log, name, entity):
             rows += _rows(
                 experiment, log, stream=name, owner=owner, time=time, periods=periods
             )
     answer = pd.DataFrame(rows, columns=list(COLUMNS))
-    answer.attrs["at"] = time.isoformat()
+    is_date = _DATE.fullmatch(at.strip())
+    answer.attrs["at"] = f"{at.strip()}, end of the UTC day" if is_date else str(time)
     return answer
 
 
 def _instant(text: str) -> pd.Timestamp:
+    wanted = (
+        "--at must be an instant with a zone such as 2008-02-01T18:00-05:00, or a date "
+        f"such as 2008-02-01; got {text!r}."
+    )
     try:
-        time = pd.Timestamp(text)
+        time = pd.Timestamp(text.strip()).as_unit("ns")
     except ValueError as error:
-        raise ValueError(
-            f"--at must be an instant such as 2008-02-01T18:00-05:00; got {text!r}."
-        ) from error
+        raise ValueError(wanted) from error
+    if pd.isna(time):
+        raise ValueError(wanted)
+    if _DATE.fullmatch(text.strip()):
+        return time.tz_localize("UTC") + pd.Timedelta("1D") - pd.Timedelta(1, "ns")
     if time.tzinfo is None:
-        if len(text.strip()) > len("2008-02-01"):
-            raise ValueError(
-                f"--at must be timezone-aware; got {text!r}. Add an offset or Z."
-            )
-        # A bare date means its whole UTC day.
-        return time.tz_localize("UTC") + pd.Timedelta(days=1) - pd.Timedelta(1, "ns")
+        raise ValueError(
+            f"--at must be timezone-aware; got {text!r}. Add an offset or Z, or give a "
+            "date alone."
+        )
     return time.tz_convert("UTC")
+
+
+def _require_known(log: EventLog, entity: str | None, stream: str | None) -> None:
+    entities = (MARKET_WIDE, *log.entities)
+    if entity is not None and entity not in entities:
+        raise ValueError(
+            f"entity must be one of {', '.join(entities)}; got {entity!r}. "
+            f"{did_you_mean(entity, entities)}Check the `entity` of the sources."
+        )
+    if stream is None:
+        return
+    if stream not in log.streams:
+        raise ValueError(
+            f"stream must be one of {', '.join(log.streams)}; got {stream!r}. "
+            f"{did_you_mean(stream, log.streams)}Check the `stream` of the sources."
+        )
+    if not _owners(log, stream, entity):
+        owners = ", ".join(_owners(log, stream, None)) or "nobody"
+        raise ValueError(
+            f"stream must have events of the entity; got {stream!r}, which is about "
+            f"{owners}, for {entity!r}. Leave out --stream or --entity."
+        )
 
 
 def _owners(log: EventLog, stream: str, entity: str | None) -> tuple[str, ...]:
@@ -112,8 +143,8 @@ def _rows(
 ) -> list[dict[str, object]]:
     read = vintage(log, stream, entity=owner, forecast_time=time)
     if read.empty:
-        nothing: dict[str, object] = dict.fromkeys(COLUMNS, "nothing known")
-        return [nothing | {"entity": owner, "stream": stream}]
+        blank: dict[str, object] = dict.fromkeys(COLUMNS, "")
+        return [blank | {"entity": owner, "stream": stream, "values": NOTHING}]
     rule = declared_changes(experiment, log).get(stream)
     if rule is not None:
         level = read[rule.column].to_numpy(np.float64)

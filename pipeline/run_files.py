@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,6 +83,8 @@ class RunFiles:
     def locked(self) -> Iterator[None]:
         """Create the folder and keep other runs out of it meanwhile.
 
+        What a run that was cut off left half-written in it is removed.
+
         Raises
         ------
         ValueError
@@ -104,9 +107,24 @@ class RunFiles:
                 "Wait for it, or give this one another `name`."
             ) from error
         try:
+            remove_leftovers(self.folder)
             yield
         finally:
             os.close(handle)
+
+
+def remove_leftovers(folder: Path) -> int:
+    """Remove files and folders that were never finished; return how many.
+
+    They are those named ``*.partial*``: a finished one is renamed.
+    """
+    leftovers = list(folder.glob("*.partial*"))
+    for leftover in leftovers:
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
+    return len(leftovers)
 
 
 def write_text(path: Path, text: str) -> None:

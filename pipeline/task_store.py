@@ -14,6 +14,7 @@ import pandas as pd
 from infoset.models.attention_forecaster import AttentionForecaster
 
 from .plan import Task
+from .run_files import remove_leftovers
 from .walk_forward import TaskResult
 
 _RECORD, _FORECASTS, _MODEL = "task.json", "forecasts.parquet", "model"
@@ -67,10 +68,7 @@ class TaskStore:
 
     def clear_leftovers(self) -> int:
         """Remove what an interrupted run left half-written; return how many."""
-        leftovers = list(self.folder.glob("*.partial*"))
-        for leftover in leftovers:
-            shutil.rmtree(leftover)
-        return len(leftovers)
+        return remove_leftovers(self.folder)
 
     def find(self, task: Task) -> StoredTask | None:
         """Return the task's result if it is there, whole and unchanged."""
@@ -80,12 +78,14 @@ class TaskStore:
         try:
             record = json.loads((folder / _RECORD).read_text())
             content = (folder / _FORECASTS).read_bytes()
-        except (OSError, ValueError):
+            curve = tuple((int(step), float(loss)) for step, loss in record["curve"])
+            times = float(record["started"]), float(record["ended"])
+            digest = record["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):  # half a record is none
             return None
-        if sha256(content).hexdigest() != record["sha256"]:
+        if sha256(content).hexdigest() != digest:
             return None
-        curve = tuple((int(step), float(loss)) for step, loss in record["curve"])
-        return StoredTask(task, folder, curve, record["started"], record["ended"])
+        return StoredTask(task, folder, curve, *times)
 
     def write(self, result: TaskResult) -> StoredTask:
         """Write a result and return it as stored."""

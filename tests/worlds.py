@@ -91,7 +91,7 @@ class SampleWorld:
 def sample_world(*, num_days=120, volatility=1.0, seed=0):
     """Make a small log with late arrivals, revisions and market-wide events."""
     rng = np.random.default_rng(seed)
-    log = None
+    logs = []
     for entity in ("A", "B"):
         moves = volatility * rng.standard_t(5, num_days)
         days = hours(24 * np.arange(num_days) + 21)
@@ -103,10 +103,10 @@ def sample_world(*, num_days=120, volatility=1.0, seed=0):
                 "value": 100 + np.cumsum(moves),
             }
         )
-        part = EventLog.from_pandas(frame, stream="bars/1d", values=["value"])
-        log = part if log is None else log.append(part)
+        logs.append(EventLog.from_pandas(frame, stream="bars/1d", values=["value"]))
     macro = _macro_prints(num_days, rng)
-    log = log.append(EventLog.from_pandas(macro, stream="macro/CPI", values=["value"]))
+    logs.append(EventLog.from_pandas(macro, stream="macro/CPI", values=["value"]))
+    log = logs[0].append(logs[1]).append(logs[2])
     log = with_change(log, "bars/1d", Change(column="value", kind="difference"))
     targets = (Target(entities=("A", "B"), stream="bars/1d", unit="points"),)
     times = hours(24 * np.arange(1, num_days - 1) + 22)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from .fading import Fading, Levels, fading
 
@@ -69,7 +69,7 @@ def prefix_sums(
         q_part, k_part, v_part = (_in_chunks(x[:, :, rows], chunk) for x in (q, k, v))
         fade = None
         if levels is not None:
-            base = F.pad(levels.key, (1, 0))[:, :, start]
+            base = functional.pad(levels.key, (1, 0))[:, :, start]
             key, query = (
                 _in_chunks(x[:, :, rows, None], chunk, mode="replicate")[..., 0]
                 for x in (levels.key, levels.query)
@@ -98,7 +98,7 @@ def _span(
         scores, earlier = scores * fade.within, fade.between
         q, k, start = q * fade.query, k * fade.key, start * fade.carry[..., None]
     added = k.mT @ v
-    before = (earlier @ added.flatten(-2)).unflatten(-1, added.shape[-2:]) + start
+    before = (earlier @ added.flatten(3)).view(added.shape) + start
     last = before[:, :, -1] if fade is None else before[:, :, -1] * fade.end[..., None]
     return scores @ v + q @ before, last + added[:, :, -1]
 
@@ -109,5 +109,6 @@ def _in_chunks(
     """Split rows into chunks, filling up the last one."""
     missing = -x.shape[2] % chunk
     if missing:
-        x = F.pad(x, (0, 0, 0, missing), mode=mode)
-    return x.unflatten(2, (-1, chunk))
+        x = functional.pad(x, (0, 0, 0, missing), mode=mode)
+    batch, heads, _, width = x.shape
+    return x.reshape(batch, heads, -1, chunk, width)

@@ -33,7 +33,8 @@ class PointwiseMap(ABC):
     """A map that works number by number, without parameters, so that R = K.
 
     `write` and `slope` let the fused form compute features and their derivative inside
-    its own small work arrays instead of in tensors of the sequence's length.
+    its own small work arrays instead of in tensors of the sequence's length. A feature
+    of zero must have a slope of zero: hidden rows are rows of zero features.
     """
 
     @abstractmethod

@@ -11,7 +11,7 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from .chunked import prefix_sums
 from .fading import Levels
@@ -38,12 +38,16 @@ def attend(
     if length == 1 and mask is None:
         return step(q, k, v, phi, inclusive=inclusive, decay=decay, before=before)
     size = chunk_size or balanced_chunk(length, v.shape[-1], forget=decay is not None)
-    form = (
-        fused
-        if length and isinstance(phi, PointwiseMap) and q.device.type == "cpu"
-        else chunked
-    )
-    return form(
+    if length and q.device.type == "cpu" and isinstance(phi, PointwiseMap):
+        return fused(
+            *(q, k, v, phi),
+            inclusive=inclusive,
+            mask=mask,
+            decay=decay,
+            before=before,
+            size=size,
+        )
+    return chunked(
         *(q, k, v, phi),
         inclusive=inclusive,
         mask=mask,
@@ -118,7 +122,7 @@ def chunked(
         chunk_size=size,
         levels=levels,
     )
-    end = _at_last_row(end, clock, levels)
+    end = _at_last_row(end.flatten(2), clock, levels).view(end.shape)
     return ratio(sums), separated(end, count_after(q, mask, old))
 
 
@@ -141,13 +145,15 @@ def fused(
         *(q, k, v, phi),
         inclusive=inclusive,
         mask=mask,
-        carry=joined(old),
+        carry=torch.cat([old.S.flatten(2), old.z], dim=-1),
         chunk_size=size,
         clock=clock,
         levels=levels,
     )
     end = _at_last_row(end, clock, levels)
-    return y, separated(end, count_after(q, mask, old))
+    size = k.shape[-1] * v.shape[-1]
+    S = end[..., :size].view(*end.shape[:2], k.shape[-1], v.shape[-1])
+    return y, LinearState(S=S, z=end[..., size:], count=count_after(q, mask, old))
 
 
 def _clock(
@@ -165,15 +171,15 @@ def _clock(
 
 
 def _at_last_row(
-    sums: Float[Tensor, "B H R W"],
+    sums: Float[Tensor, "B H X"],
     clock: Float[Tensor, "B H T"] | None,
     levels: Levels | None,
-) -> Float[Tensor, "B H R W"]:
+) -> Float[Tensor, "B H X"]:
     """Fade sums from the level of the last visible row to that of the last row."""
     if clock is None or levels is None:
         return sums
     fade = torch.exp(levels.key[..., -1:] - clock[..., -1:])
-    return sums * fade.to(sums.dtype)[..., None]
+    return sums * fade.to(sums.dtype)
 
 
 def read(
@@ -213,7 +219,7 @@ def ratio(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
 
 def with_ones(v: Float[Tensor, "B H T V"]) -> Float[Tensor, "B H T W"]:
     """Append a column of ones, whose weighted sum is the denominator."""
-    return F.pad(v, (0, 1), value=1.0)
+    return functional.pad(v, (0, 1), value=1.0)
 
 
 def joined(state: LinearState) -> Float[Tensor, "B H R W"]:

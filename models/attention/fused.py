@@ -6,12 +6,12 @@ in work arrays that stay in the processor's cache; the backward pass computes th
 again. Only the output and the gradients are as long as the sequence: touching fresh
 memory costs more here than the arithmetic.
 
-With features q, k, values v that carry a column of ones, weights w_ij = (q_i . k_j) f_ij
-and u_i the gradient of row i's sums, the way back is the same kind of sum, run
-backwards in time:
+With features q and k, weights w_ij = (q_i . k_j) f_ij, of which f_ij is what forgetting
+leaves, u_i the gradient of row i's weighted sum and t_i that of its sum of weights, the
+way back is the same kind of sum, run backwards in time:
 
-    dq_i = sum_(j<=i) (u_i . v_j) f_ij k_j      dk_j = sum_(i>=j) (u_i . v_j) f_ij q_i
-    dv_j = sum_(i>=j) w_ij u_i
+    dq_i = sum_(j<=i) (u_i . v_j + t_i) f_ij k_j      dv_j = sum_(i>=j) w_ij u_i
+    dk_j = sum_(i>=j) (u_i . v_j + t_i) f_ij q_i
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
+from torch.nn import functional
 
 from .fading import Fading, Levels, fading
 from .feature_maps import PointwiseMap
@@ -39,12 +39,12 @@ def fused_attention(
     *,
     inclusive: bool,
     mask: Bool[Tensor, "B T"] | None,
-    carry: Float[Tensor, "B H K W"],
+    carry: Float[Tensor, "B H X"],
     chunk_size: int,
     clock: Float[Tensor, "B H T"] | None = None,
     levels: Levels | None = None,
-) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H K W"]]:
-    """Return outputs and the sums after the last row, at its key level.
+) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H X"]]:
+    """Return outputs and the state after the last row, at its key level.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def fused_attention(
         Whether a row reads itself.
     mask : bool Tensor of shape [B, T], optional
         True = a real event.
-    carry : Tensor of shape [B, H, K, W]
-        S and z side by side, at level 0.
+    carry : Tensor of shape [B, H, K * V + K]
+        S and z of the rows before, one after the other, at level 0.
     chunk_size : int
         Rows per chunk.
     clock : float64 Tensor of shape [B, H, T], optional
@@ -71,18 +71,20 @@ def fused_attention(
         shown = mask
         if shown is None:
             shown = torch.ones(batch, length, dtype=torch.bool, device=q.device)
-        hidden = ~F.pad(shown, (0, missing))[:, None, :, None]
+        hidden = ~functional.pad(shown, (0, missing))[:, None, :, None]
         hidden = hidden.expand(-1, heads, -1, -1)
     if missing:
-        q, k, v = (F.pad(x, (0, 0, 0, missing)) for x in (q, k, v))
+        q, k, v = (functional.pad(x, (0, 0, 0, missing)) for x in (q, k, v))
         if clock is not None and levels is not None:
             clock, key, query = (
-                F.pad(x, (0, missing), mode="replicate")
+                functional.pad(x, (0, missing), mode="replicate")
                 for x in (clock, levels.key, levels.query)
             )
             levels = Levels(key, query)
     setting = _Setting(feature_map, layout, levels, inclusive)
-    y, end = _FusedLinear.apply(q, k, v, clock, carry, hidden, setting)
+    y, end = _FusedLinear.apply(  # type: ignore[no-untyped-call] # torch's own
+        *(q, k, v, clock, carry, hidden, setting)
+    )
     return y[:, :, :length], end
 
 
@@ -104,8 +106,8 @@ class _Setting:
         return 0 if self.inclusive else -1
 
 
-class _Blocks:
-    """The inputs of a call, block by block."""
+class _Inputs:
+    """The inputs of a call, loaded block by block."""
 
     def __init__(
         self, setting: _Setting, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None
@@ -118,7 +120,7 @@ class _Blocks:
             self.query_levels = blocks(setting.levels.query[..., None])
 
     def load(self, work: Work, i: int, start: Tensor) -> Tensor:
-        """Work off block `i` up to its outputs; return the state after it."""
+        """Prepare block `i` up to its outputs; return the state after it."""
         work.load(
             self.setting.feature_map,
             *(self.q[i], self.k[i], self.v[i]),
@@ -144,11 +146,33 @@ class _Blocks:
         )
 
 
+class _Gradients:
+    """The gradients of the inputs of a call, stored block by block."""
+
+    def __init__(self, setting: _Setting, q: Tensor, v: Tensor) -> None:
+        layout, self.feature_map = setting.layout, setting.feature_map
+        dq, dk, dv = (x.new_empty(x.shape) for x in (q, q, v))
+        dclock, self.clocks = None, None
+        if setting.levels is not None:
+            dclock = torch.empty_like(setting.levels.key)
+            self.clocks = _flat_blocks(layout, dclock[..., None])
+        self.all = dq, dk, dv, dclock
+        self.blocks = [_flat_blocks(layout, x) for x in (dq, dk, dv)]
+
+    def store(self, grad: BackwardWork, i: int) -> None:
+        """Write those of block `i`."""
+        dq, dk, dv = (blocks[i] for blocks in self.blocks)
+        grad.leave_queries(self.feature_map, dq)
+        dclock = None if self.clocks is None else self.clocks[i]
+        grad.leave_keys(self.feature_map, dk, dclock)
+        grad.leave_values(dv)
+
+
 class _FusedLinear(torch.autograd.Function):
     """Block by block, forwards and backwards in time."""
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0917 - the order of `apply`
         ctx: Any,  # noqa: ANN401 - torch's context takes any attribute
         q: Tensor,
         k: Tensor,
@@ -159,23 +183,23 @@ class _FusedLinear(torch.autograd.Function):
         setting: _Setting,
     ) -> tuple[Tensor, Tensor]:
         layout = setting.layout
-        y, end = torch.empty_like(v), torch.empty_like(carry)
-        normaliser = q.new_empty(*q.shape[:3], 1)
-        starts = carry.new_empty(layout.num_blocks, layout.lanes, carry[0, 0].numel())
+        y, normaliser = v.new_empty(v.shape), v.new_empty(*v.shape[:3], 1)
+        end, lanes = carry.new_empty(carry.shape), (layout.lanes, carry.shape[-1])
+        starts = carry.new_empty(layout.num_blocks, *lanes)
+        carries, ends = carry.reshape(-1, *lanes), end.view(-1, *lanes)
+        inputs = _Inputs(setting, q, k, v, hidden)
         work = Work(layout, q, v, forget=setting.forget)
-        blocks = _Blocks(setting, q, k, v, hidden)
-        carries, ends = layout.states(carry), layout.states(end)
-        outputs, normalisers = layout.blocks(y), layout.blocks(normaliser)
+        ys, normalisers = (_flat_blocks(layout, x) for x in (y, normaliser))
         for i, start in enumerate(starts):
-            lanes, span = divmod(i, layout.spans)
+            group, span = divmod(i, layout.spans)
             if span == 0:
-                start.copy_(carries[lanes].reshape(start.shape))
-            after = blocks.load(work, i, start)
-            work.read(outputs[i], normalisers[i])
+                start.copy_(carries[group])
+            after = inputs.load(work, i, start)
+            work.read(ys[i], normalisers[i])
             if span < layout.spans - 1:
                 starts[i + 1] = after
             else:
-                ends[lanes].copy_(after.view(ends[lanes].shape))
+                ends[group] = after
         ctx.save_for_backward(q, k, v, hidden, y, normaliser, starts)
         ctx.setting = setting
         # A single block need not be computed again: its arrays are all there is.
@@ -191,48 +215,28 @@ class _FusedLinear(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         q, k, v, hidden, y, normaliser, starts = ctx.saved_tensors
         setting, layout = ctx.setting, ctx.setting.layout
+        inputs = None if ctx.work else _Inputs(setting, q, k, v, hidden)
         work = ctx.work or Work(layout, q, v, forget=setting.forget)
-        blocks = None if ctx.work else _Blocks(setting, q, k, v, hidden)
         grad = BackwardWork(work, forget=setting.forget)
-        dq, dk, dv, dcarry = map(torch.empty_like, (q, k, v, dend))
-        dclock = torch.empty_like(setting.levels.key) if setting.forget else None
-        ratios = list(zip(*map(layout.blocks, (dy, y, normaliser)), strict=True))
-        wanted = _Wanted(setting, dq, dk, dv, dclock)
-        dends, dcarries = layout.states(dend), layout.states(dcarry)
-        dstate = starts[0]
+        of_inputs = _Gradients(setting, q, v)
+        dys, ys, normalisers = (_flat_blocks(layout, x) for x in (dy, y, normaliser))
+        dcarry, lanes = dend.new_empty(dend.shape), starts.shape[1:]
+        dends, dcarries = dend.reshape(-1, *lanes), dcarry.view(-1, *lanes)
+        dstate = dends[0]
         for i in reversed(range(layout.num_blocks)):
-            lanes, span = divmod(i, layout.spans)
+            group, span = divmod(i, layout.spans)
             if span == layout.spans - 1:
-                dstate = dends[lanes].reshape(dstate.shape)
-            if blocks is not None:
-                blocks.load(work, i, starts[i])
-            grad.enter(*ratios[i])
+                dstate = dends[group]
+            if inputs is not None:
+                inputs.load(work, i, starts[i])
+            grad.enter(dys[i], ys[i], normalisers[i])
             grad.compare(setting.diagonal)
             dstate = grad.accumulate(dstate)
-            wanted.store(grad, i)
+            of_inputs.store(grad, i)
             if span == 0:
-                dcarries[lanes].copy_(dstate.view(dcarries[lanes].shape))
-        return dq, dk, dv, dclock, dcarry, None, None
+                dcarries[group] = dstate
+        return *of_inputs.all, dcarry, None, None
 
 
-class _Wanted:
-    """The gradients of the inputs, block by block."""
-
-    def __init__(
-        self,
-        setting: _Setting,
-        dq: Tensor,
-        dk: Tensor,
-        dv: Tensor,
-        dclock: Tensor | None,
-    ) -> None:
-        blocks, self.feature_map = setting.layout.blocks, setting.feature_map
-        self.dq, self.dk, self.dv = blocks(dq), blocks(dk), blocks(dv)
-        self.dclock = None if dclock is None else blocks(dclock[..., None])
-
-    def store(self, grad: BackwardWork, i: int) -> None:
-        """Write those of block `i`."""
-        grad.leave_queries(self.feature_map, self.dq[i])
-        dclock = None if self.dclock is None else self.dclock[i]
-        grad.leave_keys(self.feature_map, self.dk[i], dclock)
-        grad.leave_values(self.dv[i])
+def _flat_blocks(layout: Layout, x: Tensor) -> list[Tensor]:
+    return [layout.flat(block) for block in layout.blocks(x)]

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from torch import Tensor
 
 _BLOCK_TOKENS = 4096
-_MIN_CHUNKS = 8
 
 
 @dataclass(frozen=True)
 class Layout:
     """How [B, H, T, X] is cut into blocks of `rows` x `heads` x `chunks` x `chunk`.
 
-    The blocks of a sequence follow each other, oldest first: `spans` of them.
+    A block holds several whole sequences, or one of the `spans` of a single one. So it
+    is one piece of memory wherever the tensor is, and blocks follow each other in the
+    order of memory, the spans of a sequence oldest first.
     """
 
     batch: int
@@ -43,52 +44,37 @@ class Layout:
         """Blocks of all sequences."""
         return self.batch * self.num_heads // self.lanes * self.spans
 
-    def as_block(self, x: Tensor) -> Tensor:
-        """View a work array [lanes * chunks, chunk, X] in the shape of a block."""
-        return x.view(self.rows, self.heads, self.chunks, self.chunk, x.shape[-1])
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Axes of a block before the last one."""
+        return self.rows, self.heads, self.chunks, self.chunk
 
-    def as_states(self, x: Tensor) -> Tensor:
-        """View chunk states [lanes * chunks, R, W] as one row per chunk."""
-        return x.view(self.lanes, self.chunks, -1)
+    def flat(self, block: Tensor) -> Tensor:
+        """Return a block as [lanes * chunks, chunk, X]; a view where memory allows."""
+        return block.reshape(-1, self.chunk, block.shape[-1])
 
     def blocks(self, x: Tensor) -> list[Tensor]:
         """Return views of [B, H, T, X], block by block."""
-        if self.num_blocks == 1:
-            return [self.as_block(x)]
+        if x.is_contiguous():
+            return list(x.view(-1, *self.shape, x.shape[-1]).unbind())
         groups = x.view(
-            self.batch // self.rows,
-            self.rows,
-            self.num_heads // self.heads,
-            self.heads,
-            self.spans,
-            self.chunks,
-            self.chunk,
-            x.shape[-1],
+            *(self.batch // self.rows, self.rows),
+            *(self.num_heads // self.heads, self.heads),
+            *(self.spans, self.chunks, self.chunk, x.shape[-1]),
         ).permute(0, 2, 4, 1, 3, 5, 6, 7)
         return [groups[key] for key in itertools.product(*map(range, groups.shape[:3]))]
-
-    def states(self, x: Tensor) -> list[Tensor]:
-        """Return views of [B, H, R, W], one for each group of lanes."""
-        if self.num_blocks == 1:
-            return [x]
-        rows = x.split(self.rows)
-        return [group for row in rows for group in row.split(self.heads, dim=1)]
 
 
 @functools.lru_cache(maxsize=256)
 def plan(batch: int, num_heads: int, length: int, chunk: int) -> Layout:
-    """Return blocks of about 4096 tokens, with many lanes and few chunks each.
-
-    The product with the triangle between chunks costs in proportion to `chunks`.
-    """
+    """Return blocks of at most about 4096 tokens, as even as possible."""
     num_chunks = max(1, math.ceil(length / chunk))
     per_block = max(1, _BLOCK_TOKENS // chunk)
-    lanes = batch * num_heads
-    spans = math.ceil(num_chunks / max(_MIN_CHUNKS, per_block // lanes))
+    spans = math.ceil(num_chunks / per_block)
     chunks = math.ceil(num_chunks / spans)
-    wanted = max(1, per_block // chunks)
-    heads = _divisor(num_heads, wanted)
-    rows = _divisor(batch, wanted // num_heads) if heads == num_heads else 1
+    lanes = 1 if spans > 1 else per_block // chunks
+    heads = _divisor(num_heads, lanes)
+    rows = _divisor(batch, lanes // num_heads) if heads == num_heads else 1
     return Layout(batch, num_heads, chunk, rows, heads, chunks, spans)
 
 

@@ -11,7 +11,7 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from .feature_maps import FeatureMap, as_feature_map
 from .state import LinearState, SoftmaxState
@@ -35,14 +35,16 @@ def linear_attention(
     old = _linear_start(initial_state, key, value)
 
     # The state before stands as one more row, the oldest, at clock zero.
-    readable = _readable(F.pad(shown, (1, 0), value=True), q.shape[2], inclusive)
-    faded = torch.exp(-_ages(F.pad(clock, (1, 0)), readable))
+    readable = _readable(
+        functional.pad(shown, (1, 0), value=True), q.shape[2], inclusive
+    )
+    faded = torch.exp(-_ages(functional.pad(clock, (1, 0)), readable))
     weight = (query @ key.mT) * faded[..., 1:]
     earlier = query * faded[..., :1]
     total = weight.sum(-1, keepdim=True) + earlier @ old.z[..., None]
     y = _divided(weight @ value + earlier @ old.S, total)
 
-    end = F.pad(clock, (1, 0))[..., -1:]
+    end = functional.pad(clock, (1, 0))[..., -1:]
     left = torch.where(shown[:, None], torch.exp(clock - end), 0)
     key = key * left[..., None]
     state = LinearState(
@@ -72,7 +74,9 @@ def softmax_attention(
     readable = _readable(shown, q.shape[2], inclusive)
     logit = factor * _readers(q, new) @ key.mT - _ages(clock, readable)
     # A constant per row cancels; without it the exponentials overflow.
-    largest = F.pad(logit.detach(), (1, 0), value=-1e300).amax(-1, keepdim=True)
+    largest = functional.pad(logit.detach(), (1, 0), value=-1e300).amax(
+        -1, keepdim=True
+    )
     weight = torch.exp(logit - largest)
     y = _divided(weight @ value, weight.sum(-1, keepdim=True))
     state = SoftmaxState(key, value, mask=shown, cumulative_decay=clock)
@@ -147,7 +151,7 @@ def _ages(clock: Tensor, readable: Tensor) -> Tensor:
     Ages against any other time differ by a constant per query, which cancels.
     """
     ticks = torch.where(readable, clock[:, :, None, :], 0)
-    newest = F.pad(ticks, (1, 0)).amax(-1, keepdim=True)
+    newest = functional.pad(ticks, (1, 0)).amax(-1, keepdim=True)
     return torch.where(readable, newest - clock[:, :, None, :], torch.inf)
 
 
@@ -179,7 +183,7 @@ def _cache(
         past = old.cumulative_decay
     return (
         torch.cat([_shown(old.keys, old.mask), shown], dim=1),
-        torch.cat([past, F.pad(past, (1, 0))[..., -1:] + clock], dim=2),
+        torch.cat([past, functional.pad(past, (1, 0))[..., -1:] + clock], dim=2),
         torch.cat([old.keys.double(), key], dim=2),
         torch.cat([old.values.double(), value], dim=2),
     )

@@ -7,7 +7,7 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from .errors import check_shapes, check_state
 from .fading import difference
@@ -220,7 +220,12 @@ def _visible_product(
         y = _product(q, state.keys, state.values, scale=scale, attn_mask=allowed)
         return torch.where(some, y, 0)
     with full_precision(q.device):
-        y = _faded_product(q, state, state.cumulative_decay, allowed, level, scale)
+        y = _faded_product(
+            *(q, state, state.cumulative_decay),
+            allowed=allowed,
+            level=level,
+            scale=scale,
+        )
     return torch.where(some, y, 0).to(state.values.dtype)
 
 
@@ -228,6 +233,7 @@ def _faded_product(
     q: Float[Tensor, "B H P K"],
     state: SoftmaxState,
     clock: Float[Tensor, "B H S"],
+    *,
     allowed: Bool[Tensor, "_ 1 _ S"],
     level: Float[Tensor, "B H _"],
     scale: float | None,
@@ -250,9 +256,11 @@ def _faded_product(
     own = (clock - clock.detach()).to(dtype)[..., None]
     # Widths that differ, or that are no multiple of 8, are slow.
     wide = 8 * math.ceil(max(width + 1, v.shape[-1]) / 8)
-    q = F.pad(F.pad(q, (0, 1), value=1.0), (0, wide - width - 1))
-    k = F.pad(torch.cat([k, own], dim=-1), (0, wide - width - 1))
-    y = _product(q, k, F.pad(v, (0, wide - v.shape[-1])), scale=1.0, attn_mask=logits)
+    q = functional.pad(functional.pad(q, (0, 1), value=1.0), (0, wide - width - 1))
+    k = functional.pad(torch.cat([k, own], dim=-1), (0, wide - width - 1))
+    y = _product(
+        q, k, functional.pad(v, (0, wide - v.shape[-1])), scale=1.0, attn_mask=logits
+    )
     return y[..., : v.shape[-1]]
 
 
@@ -265,7 +273,7 @@ def _product(
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
 ) -> Float[Tensor, "B H P V"]:
-    return F.scaled_dot_product_attention(
+    return functional.scaled_dot_product_attention(
         *(q.to(k.dtype), k, v), attn_mask=attn_mask, is_causal=is_causal, scale=scale
     )
 
@@ -278,7 +286,7 @@ def _joined(old: SoftmaxState, new: SoftmaxState) -> SoftmaxState:
     cumulative = None
     if old.cumulative_decay is not None or new.cumulative_decay is not None:
         before, after = _decayed(old), _decayed(new)
-        last = F.pad(before, (1, 0))[..., -1:]
+        last = functional.pad(before, (1, 0))[..., -1:]
         cumulative = torch.cat([before, last + after], dim=-1)
     return SoftmaxState(
         keys=torch.cat([old.keys, new.keys], dim=2),

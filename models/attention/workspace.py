@@ -1,4 +1,8 @@
-"""The arrays that one block of `fused` is worked on in, forwards and backwards."""
+"""The arrays that one block of `fused` is worked on in, forwards and backwards.
+
+N is the number of chunks in a block, C the rows of a chunk. The state of a chunk, S
+and z, stands in one row of R V + R numbers, so that both are carried on at once.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +14,40 @@ from .feature_maps import PointwiseMap
 from .layout import Layout
 
 
+class States:
+    """One state per chunk: a row of numbers, seen as S [N, R, V] and z [N, R, 1]."""
+
+    def __init__(self, layout: Layout, k: Tensor, v: Tensor) -> None:
+        count, num_features, width = len(k), k.shape[-1], v.shape[-1]
+        size = num_features * width
+        rows = k.new_empty(count, size + num_features)
+        self.rows = rows.view(layout.lanes, layout.chunks, -1)
+        self.S = rows[:, :size].view(count, num_features, width)
+        self.z = rows[:, size:, None]
+
+
 class Work:
-    """Features, weights, states and sums of a block; used again for the next one.
+    """Features, weights and states of a block; used again for the next one.
 
     `q` and `k` act within chunks. `reader` and `writer`, faded to the start and the end
     of their chunk, act on states; without forgetting they are `q` and `k`.
     """
 
     def __init__(self, layout: Layout, q: Tensor, v: Tensor, *, forget: bool) -> None:
-        count, chunk, width = layout.lanes * layout.chunks, layout.chunk, v.shape[-1]
-        keyed, valued = (count, chunk, q.shape[-1]), (count, chunk, width + 1)
-        stated, empty = (count, q.shape[-1], width + 1), q.new_empty
-        self.layout, self.width = layout, width
-        self.q, self.k, self.v = empty(keyed), empty(keyed), empty(valued)
-        self.v[..., width:] = 1
-        self.scores = empty(count, chunk, chunk)
-        self.added, self.before = empty(stated), empty(stated)
-        self.sums = empty(valued)
-        self.scratch = empty(count * chunk * max(width, q.shape[-1]))
-        self.reader = empty(keyed) if forget else self.q
-        self.writer = empty(keyed) if forget else self.k
+        count, chunk = layout.lanes * layout.chunks, layout.chunk
+        self.layout = layout
+        self.q = q.new_empty(count, chunk, q.shape[-1])
+        self.k = torch.empty_like(self.q)
+        self.v = v.new_empty(count, chunk, v.shape[-1])
+        self.scores = q.new_empty(count, chunk, chunk)
+        self.added = States(layout, self.k, self.v)
+        self.before = States(layout, self.k, self.v)
+        self.scratch = q.new_empty(count * chunk * max(q.shape[-1], v.shape[-1]))
+        self.reader = torch.empty_like(self.q) if forget else self.q
+        self.writer = torch.empty_like(self.k) if forget else self.k
         self.fade: Fading | None = None
         lower = q.new_ones(layout.chunks, layout.chunks).tril_(-1)
         self.earlier = lower.expand(layout.lanes, -1, -1)
-        sums = layout.as_block(self.sums)
-        self.weighted, self.total = sums[..., :width], sums[..., width:]
 
     def temporary(self, like: Tensor) -> Tensor:
         """Return scratch space in the shape of another array."""
@@ -51,14 +64,14 @@ class Work:
         fade: Fading | None,
     ) -> None:
         """Fill in the features and values of a block."""
-        q_block, k_block, v_block = map(self.layout.as_block, (self.q, self.k, self.v))
-        values, scratch = v_block[..., : self.width], self.temporary(q_block)
+        q_block, k_block = self.q.view(q.shape), self.k.view(q.shape)
+        scratch = self.temporary(q)
         feature_map.write(q, q_block, scratch)
         feature_map.write(k, k_block, scratch)
-        values.copy_(v)
+        self.v = self.layout.flat(v)
         if hidden is not None:
             k_block.masked_fill_(hidden, 0)
-            values.masked_fill_(hidden, 0)
+            self.v = self.layout.flat(v.masked_fill(hidden, 0))
             broken = ~torch.isfinite(q_block.sum(-1, keepdim=True))
             q_block.masked_fill_(broken & hidden, 0)
         self.fade = fade
@@ -81,8 +94,9 @@ class Work:
 
     def accumulate(self, carry: Tensor) -> Tensor:
         """Write the state before each chunk, from `carry` on; return the state after."""
-        torch.bmm(self.writer.mT, self.v, out=self.added)
-        added, before = map(self.layout.as_states, (self.added, self.before))
+        added, before = self.added.rows, self.before.rows
+        torch.bmm(self.writer.mT, self.v, out=self.added.S)
+        torch.sum(self.writer, 1, out=self.added.z[..., 0])
         torch.bmm(self.earlier, added, out=before)
         if self.fade is None:
             before.add_(carry[:, None])
@@ -95,47 +109,48 @@ class Work:
 
         Rows with a zero denominator are divided by infinity: zeros, and no gradient.
         """
-        torch.bmm(self.scores, self.v, out=self.sums)
-        self.sums.baddbmm_(self.reader, self.before)
-        normaliser.copy_(self.total)
+        torch.sum(self.scores, -1, keepdim=True, out=normaliser)
+        normaliser.baddbmm_(self.reader, self.before.z)
         normaliser.masked_fill_(normaliser == 0, torch.inf)
-        torch.div(self.weighted, normaliser, out=y)
+        torch.bmm(self.scores, self.v, out=y)
+        y.baddbmm_(self.reader, self.before.S).div_(normaliser)
 
 
 class BackwardWork:
-    """The gradients of what `Work` holds; of sums in the place of the sums."""
+    """The gradients of what `Work` holds; of the sums y was the ratio of."""
 
     def __init__(self, work: Work, *, forget: bool) -> None:
         self.work = work
         self.scores = torch.empty_like(work.scores)
-        self.after = torch.empty_like(work.before)
-        self.features = torch.empty_like(work.q)
-        self.values = work.v.new_empty(*work.v.shape[:2], work.width)
-        # Gradients of sums faded like readers, and values faded like writers.
-        self.reader = torch.empty_like(work.sums) if forget else work.sums
-        self.writer = torch.empty_like(work.v) if forget else work.v
+        self.after = States(work.layout, work.k, work.v)
+        self.weighted = work.v.new_empty(work.v.shape)
+        self.total = work.v.new_empty(*work.v.shape[:2], 1)
+        # The same two, faded like the readers of `Work`.
+        self.reader = torch.empty_like(self.weighted) if forget else self.weighted
+        self.reader_total = torch.empty_like(self.total) if forget else self.total
 
     def enter(self, dy: Tensor, y: Tensor, normaliser: Tensor) -> None:
-        """Write the gradient of a block's sums, from that of the ratio."""
-        work = self.work
-        product = work.temporary(work.weighted)
-        torch.div(dy, normaliser, out=work.weighted)
-        torch.mul(work.weighted, y, out=product)
-        torch.sum(product, -1, keepdim=True, out=work.total).neg_()
-        if work.fade is not None:
-            torch.mul(work.sums, work.fade.query.flatten(0, 1), out=self.reader)
-            torch.mul(work.v, work.fade.key.flatten(0, 1), out=self.writer)
+        """Write the gradients of the weighted sums and of the sums of weights."""
+        product = self.work.temporary(self.weighted)
+        torch.div(dy, normaliser, out=self.weighted)
+        torch.mul(self.weighted, y, out=product)
+        torch.sum(product, -1, keepdim=True, out=self.total).neg_()
+        if self.work.fade is not None:
+            query = self.work.fade.query.flatten(0, 1)
+            torch.mul(self.weighted, query, out=self.reader)
+            torch.mul(self.total, query, out=self.reader_total)
 
     def compare(self, diagonal: int) -> None:
         """Write the gradient of the similarities within each chunk."""
-        torch.bmm(self.work.sums, self.work.v.mT, out=self.scores)
+        torch.bmm(self.weighted, self.work.v.mT, out=self.scores).add_(self.total)
         self.work.restrict(self.scores, diagonal)
 
     def accumulate(self, carry: Tensor) -> Tensor:
         """Write the gradient of each chunk's state; return that of the state before."""
         work, fade = self.work, self.work.fade
-        torch.bmm(work.q.mT, self.reader, out=work.added)
-        added, after = map(work.layout.as_states, (work.added, self.after))
+        added, after = work.added.rows, self.after.rows
+        torch.bmm(work.q.mT, self.reader, out=work.added.S)
+        torch.bmm(work.q.mT, self.reader_total, out=work.added.z)
         if fade is None:
             torch.bmm(work.earlier.mT, added, out=after).add_(carry[:, None])
             return after[:, 0] + added[:, 0]
@@ -146,31 +161,37 @@ class BackwardWork:
 
     def leave_queries(self, feature_map: PointwiseMap, dq: Tensor) -> None:
         """Write the gradient of a block's queries."""
-        torch.bmm(self.scores, self.work.k, out=self.features)
-        self.features.baddbmm_(self.reader, self.work.before.mT)
-        self._through(feature_map, self.work.q, dq)
+        work = self.work
+        torch.bmm(self.scores, work.k, out=dq)
+        dq.baddbmm_(self.reader, work.before.S.mT)
+        dq.addcmul_(self.reader_total, work.before.z.mT)
+        self._through(feature_map, work.q, dq)
 
     def leave_keys(
         self, feature_map: PointwiseMap, dk: Tensor, dclock: Tensor | None
     ) -> None:
         """Write the gradients of a block's keys and of their clock."""
-        work, grad = self.work, self.features
-        torch.bmm(self.scores.mT, work.q, out=grad)
-        grad.baddbmm_(self.writer, self.after.mT)
+        work, fade = self.work, self.work.fade
+        torch.bmm(self.scores.mT, work.q, out=dk)
+        if fade is None:
+            dk.baddbmm_(work.v, self.after.S.mT).add_(self.after.z.mT)
+        else:
+            key = fade.key.flatten(0, 1)
+            dk.baddbmm_(work.v * key, self.after.S.mT).addcmul_(key, self.after.z.mT)
         if dclock is not None:
             # A key's own exponent multiplies all of its features.
-            product = torch.mul(grad, work.k, out=work.temporary(grad))
-            dclock.copy_(work.layout.as_block(product.sum(-1, keepdim=True)))
+            product = torch.mul(dk, work.k, out=work.temporary(dk))
+            dclock.copy_(product.sum(-1, keepdim=True))
         self._through(feature_map, work.k, dk)
 
     def leave_values(self, dv: Tensor) -> None:
         """Write the gradient of a block's values."""
-        work, width = self.work, self.work.width
-        torch.bmm(work.scores.mT, work.sums[..., :width], out=self.values)
-        self.values.baddbmm_(work.writer, self.after[..., :width])
-        dv.copy_(work.layout.as_block(self.values))
+        torch.bmm(self.work.scores.mT, self.weighted, out=dv)
+        dv.baddbmm_(self.work.writer, self.after.S)
 
-    def _through(self, feature_map: PointwiseMap, features: Tensor, out: Tensor) -> None:
-        as_block, slope = self.work.layout.as_block, self.work.temporary(features)
+    def _through(
+        self, feature_map: PointwiseMap, features: Tensor, out: Tensor
+    ) -> None:
+        slope = self.work.temporary(features)
         feature_map.slope(features, slope)
-        torch.mul(as_block(self.features), as_block(slope), out=out)
+        out.mul_(slope)

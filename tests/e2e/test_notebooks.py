@@ -87,7 +87,7 @@ def texts(content: object) -> Iterator[str]:
 
 def stored(name: str) -> NotebookNode:
     path = FOLDER / f"{name}.ipynb"
-    notebook: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
 
 

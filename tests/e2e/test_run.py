@@ -76,7 +76,7 @@ def test_comparing_different_information_is_refused(finished):
         (forecasts["forecaster"] == "linear") & (forecasts["history"] == "last 16")
     ]
     forecasts.loc[rows[3], "fingerprint"] = "0" * 32
-    with pytest.raises(InformationMismatch, match=r"DGS10.*0{32}"):
+    with pytest.raises(InformationMismatch, match=r"saw 0{32} \(entity DGS10"):
         evaluate(experiment, forecasts, points)
 
 
@@ -131,6 +131,7 @@ def test_the_certificate_of_the_run_passes_and_says_what_was_tried(finished):
 def test_mlflow_holds_one_parent_and_a_finished_child_per_task(finished, place):
     client = mlflow.MlflowClient(f"sqlite:///{place}/mlflow.db")
     experiment = client.get_experiment_by_name("smoke")
+    assert experiment is not None
     runs = client.search_runs([experiment.experiment_id], max_results=500)
     children = [r for r in runs if "mlflow.parentRunId" in r.data.tags]
     [parent] = [r for r in runs if "mlflow.parentRunId" not in r.data.tags]
@@ -138,6 +139,7 @@ def test_mlflow_holds_one_parent_and_a_finished_child_per_task(finished, place):
     keys = ["forecaster", "history", "fold", "seed"]
     assert len(children) == len(finished.forecasts[keys].drop_duplicates())
     fingerprint = json.loads((finished.folder / "run.json").read_text())
+    assert parent.inputs is not None
     [dataset] = parent.inputs.dataset_inputs
     assert dataset.dataset.digest == fingerprint["test_fingerprint"]
     assert "config.yaml" in {a.path for a in client.list_artifacts(parent.info.run_id)}

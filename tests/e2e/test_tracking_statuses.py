@@ -41,7 +41,7 @@ def start(code: str, directory: Path, *arguments: str) -> subprocess.Popen[str]:
     """Run code in another process, with warnings as errors and no sign of pytest."""
     environment = {k: v for k, v in os.environ.items() if "PYTEST" not in k}
     environment.pop("MLFLOW_DISABLE_TELEMETRY", None)
-    return subprocess.Popen(  # noqa: S603
+    return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", OPEN + code, *arguments],
         cwd=directory,
         env=environment,

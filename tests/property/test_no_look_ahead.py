@@ -12,14 +12,14 @@ from worlds import sample_world
 
 from infoset.data import CausalScale, Change, History, prepare_samples, with_change
 from infoset.data.module import Batch, SampleDataset
-from infoset.models.attention_forecaster import AttentionForecaster
+from infoset.models.attention_forecaster import Attention, AttentionForecaster
 from infoset.models.event_window import stream_events
 from infoset.models.settings import NetworkSize, Training
 
 pytestmark = pytest.mark.slow
 SETTINGS = settings(max_examples=10, deadline=None, derandomize=True)
 HISTORIES = {"all": History(), "last": History(last=9), "since": History(since="month")}
-KINDS = ["linear", "softmax"]
+KINDS: list[Attention] = ["linear", "softmax"]
 LARGEST_CHANGE = 1e-6  # of a forecast in units of the scale: float32 rounding
 AGREEMENT = 1e-5  # between streamed and batch forecasts, likewise
 
@@ -39,7 +39,7 @@ def fitted(kind, history):
     )
     forecaster.fit(samples.take(past[:100]), samples.take(past[100:]))
     with torch.no_grad():  # not the baseline that the head starts with
-        forecaster.network.head.adjust.weight.normal_(0, 0.3, generator=_generator())
+        forecaster._trained().head.adjust.weight.normal_(0, 0.3, generator=_generator())
     return samples, scale, forecaster
 
 
@@ -163,7 +163,7 @@ def test_linear_and_softmax_start_with_the_same_weights_and_differ_by_the_kernel
             seed=5,
         )
         forecaster.fit(samples.take(np.arange(90)), samples.take(np.arange(90, 120)))
-        weights.append(forecaster.network.state_dict())
+        weights.append(forecaster._trained().state_dict())
     assert weights[0].keys() == weights[1].keys()
     for name, weight in weights[0].items():
         torch.testing.assert_close(weight, weights[1][name], atol=1e-9, rtol=0)

@@ -57,7 +57,7 @@ def test_slices_hold_the_events_of_the_oracle_in_its_order(frames, boundary, his
                 (arrays.streams[arrays.stream[row]], int(arrays.sequence[row]))
                 for row in rows
             ]
-            assert got == [(e["stream"], int(e["sequence"])) for e in expected]
+            assert got == [(e["stream"], int(str(e["sequence"]))) for e in expected]
 
 
 @SETTINGS

@@ -234,7 +234,7 @@ def test_another_process_writes_the_same_bytes_and_nothing_at_home(
         "OMP_NUM_THREADS": "1",
         "TZ": "Asia/Tokyo",
     }
-    done = subprocess.run(  # noqa: S603 (our own code)
+    done = subprocess.run(
         [sys.executable, "-c", code, str(run)],
         capture_output=True,
         check=True,

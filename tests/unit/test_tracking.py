@@ -593,7 +593,7 @@ def test_finished_run_is_found_without_mlflow(place: Place) -> None:
         "print(find(uri, 'curve', Path(run_dir), 'c1'), 'mlflow' in sys.modules)"
     )
     command = [sys.executable, "-c", code, place.uri, str(place.run_dir)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout.split() == [tracker.run_id, "False"]
     assert place.find_finished() == tracker.run_id
     assert place.find_finished("c2") is None
