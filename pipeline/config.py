@@ -17,7 +17,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -33,9 +32,11 @@ from infoset.models.settings import NetworkSize, Training
 from .config_complaints import complaints
 from .config_text import override, plain, read_mapping
 from .folds import WalkForward
+from .folds.sizes import date_text, parse_date, parse_size
 from .forecaster_specs import ForecasterSpec
-from .sizes import date_text, parse_date, parse_size
 
+# A complaint starts with the setting's place, so that no checker has to name it.
+_HERE = ""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -49,29 +50,32 @@ def _name(text: str) -> str:
     return text
 
 
-def _size(given: object, info: ValidationInfo) -> object:
-    name = str(info.field_name)
-    if isinstance(given, int | str):
-        parse_size(given, name, least=0 if name == "embargo_size" else 1)
-    else:
+def _size(given: object, *, least: int = 1) -> object:
+    if not isinstance(given, int | str):
         raise ValueError(  # noqa: TRY004 (pydantic wants it)
             "must be a calendar term or a count of forecast dates, such as 2Y, 6M, 1W, "
             f"90D or 250; got {given!r}."
         )
+    parse_size(given, _HERE, least=least)
     return given
 
 
-def _iso_date(given: object, info: ValidationInfo) -> object:
+def _gap(given: object) -> object:
+    return _size(given, least=0)
+
+
+def _iso_date(given: object) -> object:
     # YAML reads 2012-01-01 without quotes as a date.
     if not isinstance(given, str | date):
         raise ValueError(  # noqa: TRY004 (pydantic wants it)
             f"must be a date (UTC) such as 2012-01-01; got {given!r}."
         )
-    return date_text(parse_date(given, str(info.field_name)))
+    return date_text(parse_date(given, _HERE))
 
 
 Name = Annotated[str, AfterValidator(_name)]
 Size = Annotated[str | int, BeforeValidator(_size)]
+Gap = Annotated[str | int, BeforeValidator(_gap)]
 IsoDate = Annotated[str, BeforeValidator(_iso_date)]
 Lengths = tuple[Annotated[int, Field(ge=1)], ...]
 
@@ -89,7 +93,7 @@ class FoldOptions(Strict):
     test_size: Size = "1Y"
     train_size: Size | None = None
     validation_size: Size = "1Y"
-    embargo_size: Size = "0D"
+    embargo_size: Gap = "0D"
     expand_train: bool = True
     first_test: IsoDate | None = None
     last_test: IsoDate | None = None

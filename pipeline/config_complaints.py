@@ -94,9 +94,7 @@ def _rule(item: Mapping[str, Any]) -> str:
     got = "" if isinstance(given, dict) else f"; got {_shown(given)}"
     match kind:
         case "value_error":
-            # A checker that knows the setting's name may start with it.
-            name = item["loc"][-1] if item["loc"] else ""
-            rule = str(context["error"]).rstrip().removeprefix(f"{name} ")
+            rule = str(context["error"]).strip()
         case "missing":
             rule = "must be given."
         case "literal_error":

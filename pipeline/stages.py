@@ -14,7 +14,7 @@ from infoset.models.forecasts import Forecaster
 
 from .certificate import certify
 from .config import Experiment
-from .evaluation import evaluate, json_records
+from .evaluation.summary import evaluate, json_records
 from .executors import execute
 from .folds import fold_table
 from .latency import measure_latency

@@ -11,8 +11,8 @@ import pandas as pd
 from infoset.models.attention_forecaster import SPEC, WEIGHTS, AttentionForecaster
 
 from .config import Experiment
-from .evaluation import LOSS, Evaluation
-from .metrics import score_table
+from .evaluation.metrics import score_table
+from .evaluation.summary import LOSS, Evaluation
 from .preparation import Prepared
 from .run_files import RunFiles
 from .served_frames import served_input, served_output
@@ -97,7 +97,9 @@ def _served(
     inputs = served_input(samples)
     return ServedModel(
         name=f"{experiment.name}-{result.task.forecaster}",
-        code_path=Path(str(package_files("infoset.pipeline") / "served_model.py")),
+        code_path=Path(
+            str(package_files("infoset.pipeline.tracking") / "served_model.py")
+        ),
         artifacts={"spec": folder / SPEC, "weights": folder / WEIGHTS},
         inputs=inputs,
         outputs=served_output(forecaster, inputs),

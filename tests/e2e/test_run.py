@@ -14,7 +14,7 @@ from infoset.data import InformationMismatch
 from infoset.models import LEVELS, Forecasts
 from infoset.pipeline import run
 from infoset.pipeline.config import load_experiment
-from infoset.pipeline.evaluation import evaluate
+from infoset.pipeline.evaluation.summary import evaluate
 from infoset.pipeline.preparation import load_log, prepare
 
 pytestmark = pytest.mark.slow

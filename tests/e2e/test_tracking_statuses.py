@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from infoset.pipeline.tracking import ExperimentTracker, TaskRecord
-from infoset.pipeline.tracking_calls import import_mlflow
-from infoset.pipeline.tracking_file import StoreFile
+from infoset.pipeline.tracking.calls import import_mlflow
+from infoset.pipeline.tracking.store_file import StoreFile
 
 TASK = TaskRecord("linear", 0, 1, "d", {}, {"ic": 0.1}, {}, 1.0, 2.0, ())
 

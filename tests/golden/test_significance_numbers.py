@@ -9,7 +9,10 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
-from infoset.pipeline.significance import diebold_mariano, mean_difference_interval
+from infoset.pipeline.evaluation.significance import (
+    diebold_mariano,
+    mean_difference_interval,
+)
 
 # Squared errors of a model and a benchmark at 24 forecast times: the difference
 # alternates between 0.3 and -0.26. Worked by hand and with statsmodels 0.14.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infoset.pipeline.folds import Fold, WalkForward, purge
-from infoset.pipeline.spans import COLUMNS
+from infoset.pipeline.folds.spans import COLUMNS
 
 DAY = pd.Timedelta(days=1)
 ORIGIN = pd.Timestamp("2024-01-01", tz="UTC")

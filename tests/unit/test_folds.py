@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from infoset.pipeline.folds import Fold, WalkForward, fold_table, purge
-from infoset.pipeline.sizes import Term, parse_date, parse_size
+from infoset.pipeline.folds.sizes import Term, parse_date, parse_size
 
 DAY = pd.Timedelta(days=1)
 

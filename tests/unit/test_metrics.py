@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from infoset.pipeline import metrics
+from infoset.pipeline.evaluation import metrics
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 NAMES = ["q05", "q25", "q50", "q75", "q95"]

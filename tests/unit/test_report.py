@@ -27,14 +27,14 @@ from run_folders import (
 )
 
 from infoset.pipeline.report import comparison_table, comparison_text, write_report
-from infoset.pipeline.report_inputs import RunContents
-from infoset.pipeline.report_looks import looks
-from infoset.pipeline.report_tables import (
+from infoset.pipeline.report.inputs import RunContents
+from infoset.pipeline.report.looks import looks
+from infoset.pipeline.report.tables import (
     calibration,
     recent_forecasts,
     shown_forecasters,
 )
-from infoset.pipeline.report_verdicts import look_ahead
+from infoset.pipeline.report.verdicts import look_ahead
 
 Attributes = list[tuple[str, str | None]]
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infoset.pipeline.report_clocks import (
+from infoset.pipeline.report.clocks import (
     available_words,
     dated_words,
     source_clocks,
 )
-from infoset.pipeline.report_numbers import (
+from infoset.pipeline.report.numbers import (
     count,
     day,
     duration,
@@ -27,7 +27,7 @@ from infoset.pipeline.report_numbers import (
     significant,
     started,
 )
-from infoset.pipeline.report_words import (
+from infoset.pipeline.report.words import (
     Difference,
     Timing,
     attention_verdict,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infoset.data.errors import InformationMismatch, LookAheadError
-from infoset.pipeline.paired_losses import PairedLosses
-from infoset.pipeline.significance import (
+from infoset.pipeline.evaluation.paired_losses import PairedLosses
+from infoset.pipeline.evaluation.significance import (
     compare_pairs,
     diebold_mariano,
     mean_difference_interval,

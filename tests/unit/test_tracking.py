@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from infoset.pipeline.earlier_runs import identity_tags
-from infoset.pipeline.processes import ProcessIdentity
-from infoset.pipeline.run_records import storable_text
-from infoset.pipeline.tracked_values import Measurements, short_parameters
 from infoset.pipeline.tracking import ExperimentTracker, ServedModel, TaskRecord
-from infoset.pipeline.tracking_calls import import_mlflow, mlflow_calls
-from infoset.pipeline.tracking_file import StoreFile
-from infoset.pipeline.tracking_store import TrackingStore
+from infoset.pipeline.tracking.calls import import_mlflow, mlflow_calls
+from infoset.pipeline.tracking.earlier_runs import identity_tags
+from infoset.pipeline.tracking.processes import ProcessIdentity
+from infoset.pipeline.tracking.run_records import storable_text
+from infoset.pipeline.tracking.store import TrackingStore
+from infoset.pipeline.tracking.store_file import StoreFile
+from infoset.pipeline.tracking.values import Measurements, short_parameters
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

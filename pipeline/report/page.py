@@ -10,12 +10,12 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 
+from .cells import comparison_cells
+from .clocks import source_clocks
+from .inputs import RunContents
+from .looks import Look, looks
 from .matplotlib_folder import private_matplotlib_folder
-from .report_cells import comparison_cells
-from .report_clocks import source_clocks
-from .report_inputs import RunContents
-from .report_looks import Look, looks
-from .report_numbers import (
+from .numbers import (
     count,
     day,
     duration,
@@ -28,8 +28,8 @@ from .report_numbers import (
     significant,
     started,
 )
-from .report_records import excluded_rows, fold_rows
-from .report_tables import (
+from .records import excluded_rows, fold_rows
+from .tables import (
     comparison_frame,
     entities,
     entity_blocks,
@@ -39,8 +39,8 @@ from .report_tables import (
     streaming_medians,
     undefined_notes,
 )
-from .report_verdicts import limits, look_ahead, verdicts
-from .report_words import listing
+from .verdicts import limits, look_ahead, verdicts
+from .words import listing
 
 _NAME = "report.html"
 _FILTERS = (
@@ -147,7 +147,7 @@ def _page(contents: RunContents) -> str:
     )
     environment.filters.update({how.__name__: how for how in _FILTERS})
     chosen = looks(contents.names, contents.kinds, contents.baseline)
-    return environment.get_template(_NAME).render(
+    return environment.get_template("page.html").render(
         looks=chosen,
         **_subject(contents),
         **_results(contents),
@@ -157,7 +157,7 @@ def _page(contents: RunContents) -> str:
 
 
 def _template(name: str) -> str:
-    return (files("infoset.pipeline") / name).read_text(encoding="utf-8")
+    return (files("infoset.pipeline.report") / name).read_text(encoding="utf-8")
 
 
 def _subject(contents: RunContents) -> dict[str, object]:
@@ -204,7 +204,7 @@ def _results(contents: RunContents) -> dict[str, object]:
 
 def _figures(contents: RunContents, looks: Mapping[str, Look]) -> dict[str, object]:
     with private_matplotlib_folder():
-        from .report_figures import all_figures  # noqa: PLC0415 (see the folder)
+        from .figures import all_figures  # noqa: PLC0415 (see the folder)
 
     recent = recent_forecasts(contents, shown_forecasters(contents))
     return {

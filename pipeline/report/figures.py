@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from .report_history_figure import history_figure
-from .report_inputs import RunContents
-from .report_looks import Look
-from .report_numbers import (
+from .history_figure import history_figure
+from .inputs import RunContents
+from .looks import Look
+from .numbers import (
     count,
     day,
     duration,
@@ -27,7 +27,7 @@ from .report_numbers import (
     round_duration,
     signed_percent,
 )
-from .report_svg import (
+from .svg import (
     INK,
     MUTED,
     PAPER,
@@ -40,7 +40,7 @@ from .report_svg import (
     points,
     svg,
 )
-from .report_tables import (
+from .tables import (
     calibration,
     comparison_frame,
     recent_forecasts,

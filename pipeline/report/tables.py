@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .metrics import levels_from_columns
-from .report_inputs import RunContents
-from .report_numbers import count
-from .report_words import Difference, Timing, listing, seed_sentence
+from infoset.pipeline.evaluation.metrics import levels_from_columns
+
+from .inputs import RunContents
+from .numbers import count
+from .words import Difference, Timing, listing, seed_sentence
 
 _NOT_COMPARED = "the two were not compared"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .report_numbers import count, duration, p_text, percent, significant
+from .numbers import count, duration, p_text, percent, significant
 
 SIGNIFICANCE = 0.05
 _EQUAL_SPEED = 1.05

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from .report_looks import Look
-from .report_numbers import count, plain, signed_percent
-from .report_svg import Panel, label, legend, line, panel, svg
+from .looks import Look
+from .numbers import count, plain, signed_percent
+from .svg import Panel, label, legend, line, panel, svg
 
 Looks = Mapping[str, Look]
 

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from .tracking_calls import mlflow_calls
+from .calls import mlflow_calls
 
 __all__ = ["StoreFile"]
 

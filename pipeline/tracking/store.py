@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from .calls import import_mlflow, mlflow_calls
 from .run_records import Status
-from .tracking_calls import import_mlflow, mlflow_calls
-from .tracking_file import StoreFile
+from .store_file import StoreFile
 
 if TYPE_CHECKING:  # MLflow is imported in `connect`
     from mlflow import MlflowClient

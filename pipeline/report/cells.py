@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from .report_inputs import RunContents
-from .report_numbers import duration, p_value, percent, plain, signed_percent
-from .report_tables import comparison_frame, streaming_medians
+from .inputs import RunContents
+from .numbers import duration, p_value, percent, plain, signed_percent
+from .tables import comparison_frame, streaming_medians
 
 
 def comparison_cells(contents: RunContents) -> pd.DataFrame:

@@ -17,8 +17,8 @@ from types import TracebackType
 from .earlier_runs import RunMemo, close_stale_runs, find_interrupted, identity_tags
 from .model_artifact import ServedModel, log_model
 from .run_records import RunDescription, RunEnd, Status, TaskRecord, storable_text
-from .tracked_values import Measurements, short_parameters
-from .tracking_store import TrackingStore, refuse_missing
+from .store import TrackingStore, refuse_missing
+from .values import Measurements, short_parameters
 
 __all__ = ["ExperimentTracker", "RunDescription", "ServedModel", "TaskRecord"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .tracking_store import TrackingStore, refuse_missing
+from .store import TrackingStore, refuse_missing
 
 __all__ = ["ServedModel", "log_model"]
 

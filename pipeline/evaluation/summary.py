@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .config import Experiment
+from infoset.pipeline.config import Experiment
+
 from .intervals import mean_difference_interval
 from .metrics import mean_ic, rank_ic, row_scores, score_table
 from .significance import compare_pairs

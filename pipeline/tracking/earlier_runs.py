@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .processes import ProcessIdentity
-from .tracking_file import StoreFile
-from .tracking_store import TrackingStore
+from .store import TrackingStore
+from .store_file import StoreFile
 
 __all__ = ["RunMemo", "close_stale_runs", "find_interrupted", "identity_tags"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .report_inputs import RunContents
-from .report_tables import difference, longest_timing
-from .report_words import (
+from .inputs import RunContents
+from .tables import difference, longest_timing
+from .words import (
     Verdict,
     attention_verdict,
     baseline_verdict,

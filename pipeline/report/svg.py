@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .report_looks import SERIES_PLACEHOLDER, Look, series_variable
+from .looks import SERIES_PLACEHOLDER, Look, series_variable
 
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
 _LONGEST_LABEL = 24

@@ -1,0 +1,1 @@
+"""Scores, and tests of their differences."""

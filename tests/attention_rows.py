@@ -1,0 +1,255 @@
+"""Rows, kernels and one measure of closeness for the tests of the attention core.
+
+Tolerances, the same in every test, relative to the largest number that is compared (or
+to one, if that is larger):
+
+- float64, 1e-11: sums of at most a few thousand terms in another order, each off by
+  1e-16. Gradients divide twice by a sum of weights, which amplifies that.
+- float32, 5e-5: the same with 6e-8 per operation.
+- bfloat16, 2e-2, and float16, 2e-3: a few units in the last of 8 and of 11 binary
+  digits; only inputs and outputs are rounded to these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from infoset.models.attention import (
+    FeatureMap,
+    LinearState,
+    SoftmaxState,
+    absorb_linear,
+    absorb_softmax,
+    feature_map,
+    linear_attention,
+    read_linear,
+    read_softmax,
+    softmax_attention,
+)
+from infoset.models.attention import naive as definition
+
+State = LinearState | SoftmaxState
+Attention = Callable[..., tuple[Tensor, State]]
+
+TOLERANCE = {
+    torch.float64: 1e-11,
+    torch.float32: 5e-5,
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+}
+PADDINGS = ("none", "left", "right", "middle", "mixed")
+
+
+def both_signs(x: Tensor) -> Tensor:
+    """A map of our own, with twice as many features as numbers: the general form."""
+    return torch.cat([x.relu(), (-x).relu().square()], dim=-1)
+
+
+MAPS: dict[str, FeatureMap] = {
+    **{name: feature_map(name) for name in ("elu1", "relu", "squared_relu")},
+    "both_signs": both_signs,
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to weigh rows, with everything it offers."""
+
+    attend: Attention
+    naive: Attention
+    absorb: Callable[..., State]
+    read: Callable[..., Tensor]
+
+
+def _linear(phi: FeatureMap) -> Kernel:
+    functions = (
+        linear_attention,
+        definition.linear_attention,
+        absorb_linear,
+        read_linear,
+    )
+    return Kernel(*(partial(function, feature_map=phi) for function in functions))
+
+
+KERNELS = {
+    **{name: _linear(phi) for name, phi in MAPS.items()},
+    "softmax": Kernel(
+        softmax_attention, definition.softmax_attention, absorb_softmax, read_softmax
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What an attention is called with."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None = None
+    decay: Tensor | None = None
+
+    @property
+    def qkv(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.q, self.k, self.v
+
+    @property
+    def settings(self) -> dict[str, Tensor | None]:
+        return {"mask": self.mask, "decay": self.decay}
+
+    @property
+    def shown(self) -> Tensor:
+        """[B, 1, T, 1]: where a row is visible."""
+        if self.mask is None:
+            return torch.ones_like(self.q[:, :1, :, :1], dtype=torch.bool)
+        return self.mask[:, None, :, None]
+
+    def cut(self, start: int | None, stop: int | None) -> "Rows":
+        part = slice(start, stop)
+        return Rows(
+            *(x[:, :, part] for x in self.qkv),
+            mask=None if self.mask is None else self.mask[:, part],
+            decay=None if self.decay is None else self.decay[:, :, part],
+        )
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Rows":
+        optional = (self.mask, self.decay)
+        return Rows(
+            *map(change, self.qkv),
+            *(None if x is None else change(x) for x in optional),
+        )
+
+    def to(self, dtype: torch.dtype) -> "Rows":
+        return self.map(lambda x: x.to(dtype) if x.is_floating_point() else x)
+
+
+def make_rows(
+    length: int,
+    *,
+    padding: str = "none",
+    forget: bool = False,
+    seed: int = 0,
+    batch: int = 2,
+    heads: int = 2,
+) -> Rows:
+    """Return random float64 rows that float32 holds exactly."""
+    generator = torch.Generator().manual_seed(seed)
+    normal = partial(torch.randn, generator=generator)
+    q, k, v = (normal(batch, heads, length, width).double() for width in (4, 4, 3))
+    decay = 8 / max(length, 8) * torch.rand(batch, heads, length, generator=generator)
+    return Rows(
+        *(q, k, v),
+        mask=padding_mask(padding, batch, length, generator),
+        decay=decay.double() if forget else None,
+    )
+
+
+def padding_mask(
+    padding: str, batch: int, length: int, generator: torch.Generator
+) -> Tensor | None:
+    """Return a mask whose hidden rows differ between batch rows; `mixed` may hide all."""
+    if padding == "none":
+        return None
+    place = torch.arange(length).expand(batch, -1)
+    third = (length + 2) // 3 + torch.arange(batch)[:, None]
+    if padding == "left":
+        return place >= third
+    if padding == "right":
+        return place < length - third
+    if padding == "middle":
+        return (place < third) | (place >= 2 * third)
+    mask = torch.rand(batch, length, generator=generator) < 0.5
+    mask[-1] = False
+    return mask
+
+
+def state_tensors(state: State) -> dict[str, Tensor]:
+    """Return the floating tensors of a state by name; those that may be absent too."""
+    return {
+        name: x
+        for name in ("S", "z", "keys", "values", "cumulative_decay")
+        if isinstance(x := getattr(state, name, None), Tensor)
+    }
+
+
+def replaced(state: State, tensors: dict[str, Tensor]) -> State:
+    """Return the same kind of state with other tensors."""
+    if isinstance(state, LinearState):
+        return LinearState(S=tensors["S"], z=tensors["z"], count=state.count)
+    return SoftmaxState(
+        keys=tensors["keys"],
+        values=tensors["values"],
+        mask=state.mask,
+        cumulative_decay=tensors.get("cumulative_decay"),
+    )
+
+
+def differentiate(
+    attend: Attention,
+    rows: Rows,
+    *,
+    before: State | None = None,
+    select: Tensor | None = None,
+    **settings: object,
+) -> dict[str, Tensor]:
+    """Return outputs, state and the gradients of a weighted sum of them, by name.
+
+    `select` restricts the sum to some of the outputs.
+    """
+    inputs = dict(zip("qkv", rows.qkv, strict=True))
+    if rows.decay is not None:
+        inputs["decay"] = rows.decay
+    old = {} if before is None else state_tensors(before)
+    leaves = {
+        name: x.detach().clone().requires_grad_()
+        for name, x in {**inputs, **old}.items()
+    }
+    if before is not None:
+        settings["initial_state"] = replaced(before, leaves)
+    y, state = attend(
+        *(leaves[name] for name in "qkv"),
+        mask=rows.mask,
+        decay=leaves.get("decay"),
+        **settings,
+    )
+    after = state_tensors(state)
+    after.pop("cumulative_decay", None)
+    terms = [_weighted(y if select is None else torch.where(select, y, 0))]
+    loss = torch.stack(terms + [_weighted(x) for x in after.values()]).sum()
+    grads = torch.autograd.grad(
+        loss, list(leaves.values()), allow_unused=True, materialize_grads=True
+    )
+    results = {"y": y, **after, "count": state.count}
+    results |= {f"d{name}": x for name, x in zip(leaves, grads, strict=True)}
+    return {name: x.detach() for name, x in results.items()}
+
+
+def _weighted(x: Tensor) -> Tensor:
+    weights = torch.arange(x.numel(), dtype=torch.float64).mul(0.7).cos()
+    return (x.double() * weights.view(x.shape)).sum()
+
+
+def assert_near(
+    got: Tensor, want: Tensor, *, dtype: torch.dtype | None = None, name: str = ""
+) -> None:
+    """Compare within the tolerance of `dtype`, by default that of `got`."""
+    largest = max(1.0, float(want.detach().abs().max())) if want.numel() else 1.0
+    tolerance = TOLERANCE[dtype or got.dtype] * largest
+    assert_close(
+        *(got.double(), want.double()),
+        rtol=0,
+        atol=tolerance,
+        msg=lambda text: f"{name}: {text}",
+    )
+
+
+def assert_state_near(got: State, want: State) -> None:
+    """Compare all that both states hold."""
+    assert torch.equal(got.count, want.count)
+    expected = state_tensors(want)
+    for name, x in state_tensors(got).items():
+        assert_near(x, expected[name], name=name)
