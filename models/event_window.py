@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +75,10 @@ class EventWindow:
         self._stop += 1
         if self.size is not None:
             self._start = max(self._start, self._stop - self.size)
+
+    def fork(self) -> EventWindow:
+        """Return a copy that goes its own way."""
+        return deepcopy(self)
 
     def __len__(self) -> int:
         return self._stop - self._start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -28,6 +29,9 @@ class Stream(Protocol):
 
     def forecast(self, at: int) -> Forecasts:
         """Forecast at an instant (UTC nanoseconds); nothing changes by asking."""
+
+    def fork(self) -> Stream:
+        """Return a stream that goes its own way from the same state."""
 
     @property
     def state_bytes(self) -> int:
@@ -79,6 +83,12 @@ class WindowStream:
             )
             scaled = self._network(batch)
         return _in_unit(scaled, scale, self._levels)
+
+    def fork(self) -> WindowStream:
+        """Return a stream that goes its own way from the same window."""
+        twin = copy(self)
+        twin._window = self._window.fork()  # noqa: SLF001 (its own twin)
+        return twin
 
     @property
     def state_bytes(self) -> int:
@@ -147,6 +157,12 @@ class StateStream:
                 state, clock=point["clock"], entity=point["entity"]
             )
         return _in_unit(scaled, scale, self._levels)
+
+    def fork(self) -> StateStream:
+        """Return a stream that goes its own way; the network's state is a value."""
+        twin = copy(self)
+        twin._newest_event = self._newest_event.fork()  # noqa: SLF001 (its own twin)
+        return twin
 
     @property
     def state_bytes(self) -> int:

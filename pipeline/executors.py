@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -75,8 +77,11 @@ def _in_processes(
         initializer=_start_worker,
         initargs=(experiment, log, store.folder),
     )
+    others = multiprocessing.active_children()
+    pending: set[Future[StoredTask]] = set()
     try:
-        pending: set[Future[StoredTask]] = {pool.submit(_work, task) for task in tasks}
+        with _interrupts_held():
+            pending |= {pool.submit(_work, task) for task in tasks}
         while pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in done:
@@ -88,7 +93,20 @@ def _in_processes(
             "error itself."
         ) from error
     finally:
+        if pending:  # after Ctrl-C or an error nobody waits for what still runs
+            for worker in set(multiprocessing.active_children()) - set(others):
+                worker.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: this process ends them in order."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Worker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -97,30 +97,24 @@ def _timed(
     length: int,
     options: LatencyOptions,
 ) -> np.ndarray:
+    """Return the microseconds of single forecasts after `length` events.
+
+    Each one is made by a fork, so that the history is equally long for all of them.
+    """
     for event in events[:length]:
         stream.update(event)
-    following = events[length:]
-
-    def one_forecast(event: StreamEvent) -> None:
-        stream.update(event)
-        stream.forecast(event.available_at)
-
+    following = events[length:][: options.num_warm_up + options.num_forecasts]
     with quiet_measurement():
-        _durations(one_forecast, following[: options.num_warm_up])
-        measured = following[options.num_warm_up :][: options.num_forecasts]
-        return _durations(one_forecast, measured)
+        times = [_duration(stream.fork(), event) for event in following]
+    return np.array(times[options.num_warm_up :])
 
 
-def _durations(
-    call: Callable[[StreamEvent], None], events: Sequence[StreamEvent]
-) -> np.ndarray:
-    """Return the microseconds of each call."""
-    times = np.empty(len(events))
-    for place, event in enumerate(events):
-        before = time.perf_counter_ns()
-        call(event)
-        times[place] = (time.perf_counter_ns() - before) / _NS_PER_US
-    return times
+def _duration(stream: Stream, event: StreamEvent) -> float:
+    """Return the microseconds of one update and one forecast."""
+    before = time.perf_counter_ns()
+    stream.update(event)
+    stream.forecast(event.available_at)
+    return (time.perf_counter_ns() - before) / _NS_PER_US
 
 
 @contextmanager

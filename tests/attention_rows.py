@@ -45,7 +45,7 @@ PADDINGS = ("none", "left", "right", "middle", "mixed")
 
 
 def both_signs(x: Tensor) -> Tensor:
-    """A map of our own, with twice as many features as numbers: the general form."""
+    """Return twice as many features as numbers: a map that only the general form knows."""
     return torch.cat([x.relu(), (-x).relu().square()], dim=-1)
 
 

@@ -112,6 +112,27 @@ def test_asking_a_stream_changes_nothing(kind, history):
 
 @pytest.mark.parametrize("history", HISTORIES)
 @pytest.mark.parametrize("kind", KINDS)
+def test_forks_of_a_stream_go_their_own_ways(kind, history):
+    samples, _, forecaster = fitted(kind, history)
+    line = samples.timelines["A"]
+    events = list(stream_events(line, 0, 45))
+    stream = forecaster.stream("A")
+    for event in events[:40]:
+        stream.update(event)
+    at = int(line.available_at[44])
+    before = stream.forecast(at).quantiles
+    fork = stream.fork()
+    for event in events[40:]:
+        fork.update(event)
+    after = fork.forecast(at).quantiles
+    np.testing.assert_array_equal(stream.forecast(at).quantiles, before)
+    for event in events[40:]:
+        stream.update(event)
+    np.testing.assert_array_equal(stream.forecast(at).quantiles, after)
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_without_events_forecasts_as_an_empty_information_set(kind, history):
     samples, scale, forecaster = fitted(kind, history)
     early = samples.points.iloc[[0]].copy()

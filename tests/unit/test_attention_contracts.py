@@ -1,0 +1,339 @@
+"""What callers of the attention core may rely on: hidden rows, number types, refusals.
+
+Tolerances are explained in `attention_rows`.
+"""
+
+import math
+import re
+
+import jaxtyping
+import pytest
+import torch
+from attention_rows import (
+    KERNELS,
+    TOLERANCE,
+    Rows,
+    assert_near,
+    differentiate,
+    make_rows,
+    state_tensors,
+)
+from torch import Tensor
+
+from infoset.models.attention import (
+    LinearState,
+    NonFiniteError,
+    check_finite,
+    empty_rows,
+    feature_map,
+    linear_attention,
+    softmax_attention,
+    zero_denominators,
+)
+
+every_kernel = pytest.mark.parametrize("name", list(KERNELS))
+either_boundary = pytest.mark.parametrize("inclusive", [True, False])
+with_and_without_forgetting = pytest.mark.parametrize("forget", [False, True])
+
+
+def one_head(*rows: list[float]) -> Tensor:
+    return torch.tensor([[list(rows)]], dtype=torch.float64)
+
+
+def with_garbage(rows: Rows, garbage: float) -> Rows:
+    q, k, v = (torch.where(rows.shown, x, garbage) for x in rows.qkv)
+    return Rows(q, k, v, rows.mask, rows.decay)
+
+
+@pytest.mark.parametrize("garbage", [1.5, math.nan, math.inf])
+def test_a_key_that_is_never_visible_changes_nothing(garbage: float) -> None:
+    """Exact softmax, computed twice elsewhere in float64; tolerance: its rounding."""
+    q = one_head([-1.5, 0.25], [1.75, 0.0], [1.5, -0.25], [-0.25, 2.0])
+    k = one_head([-1.75, 0.0], [-0.5, -0.75], [0.0, -1.25], [garbage, garbage])
+    v = one_head([2.0, 2.0], [-1.25, -1.0], [-1.0, -0.75], [garbage, garbage])
+    mask = torch.tensor([[True, True, True, False]])
+    y, _ = softmax_attention(q, k, v, mask=mask)
+    want = one_head(
+        [-0.6794641412058827, -0.4733515149592764],
+        [-0.8550350312189677, -0.623859471698773],
+    )
+    torch.testing.assert_close(y[:, :, 1:3], want, rtol=0, atol=1e-12)
+
+
+@with_and_without_forgetting
+@either_boundary
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@every_kernel
+def test_rows_that_see_nothing_are_zeros_with_finite_gradients(
+    name: str, dtype: torch.dtype, *, inclusive: bool, forget: bool
+) -> None:
+    rows = make_rows(20, padding="mixed", forget=forget).to(dtype)
+    got = differentiate(KERNELS[name].attend, rows, inclusive=inclusive)
+    assert rows.mask is not None
+    empty = empty_rows(rows.mask, inclusive=inclusive)
+    assert empty[-1].all()
+    assert not empty[0].all()
+    assert not torch.where(empty[:, None, :, None], got["y"], 0).any()
+    for key, x in got.items():
+        assert x.isfinite().all(), key
+
+
+@either_boundary
+@every_kernel
+def test_without_a_mask_only_the_first_strict_row_sees_nothing(
+    name: str, *, inclusive: bool
+) -> None:
+    for length in (1, 40):
+        rows = make_rows(length)
+        got = differentiate(KERNELS[name].attend, rows, inclusive=inclusive)
+        if not inclusive:
+            assert not got["y"][:, :, 0].any()
+        assert all(x.isfinite().all() for x in got.values())
+
+
+@with_and_without_forgetting
+@pytest.mark.parametrize("padding", ["left", "right", "middle", "mixed"])
+@pytest.mark.parametrize("garbage", [math.nan, math.inf, -math.inf, 1e30])
+@every_kernel
+def test_whatever_hidden_rows_hold_changes_nothing(
+    name: str, garbage: float, padding: str, *, forget: bool
+) -> None:
+    rows = make_rows(20, padding=padding, forget=forget)
+    attend, shown = KERNELS[name].attend, rows.shown
+    want = differentiate(attend, with_garbage(rows, 0.0), select=shown)
+    got = differentiate(attend, with_garbage(rows, garbage), select=shown)
+    for key, x in got.items():
+        # Of outputs, those of visible rows: a hidden query may be read or not.
+        seen = shown.any(1) if x.ndim == 3 else shown
+        if key == "y":
+            assert torch.equal(torch.where(seen, x, 0), torch.where(seen, want[key], 0))
+        else:
+            assert torch.equal(x, want[key]), key
+    for key in ("dq", "dk", "dv"):
+        assert not torch.where(shown, 0, got[key]).any(), key
+
+
+@with_and_without_forgetting
+@pytest.mark.parametrize("garbage", [math.nan, math.inf, -math.inf])
+@every_kernel
+def test_a_hidden_query_that_is_not_finite_gives_zeros(
+    name: str, garbage: float, *, forget: bool
+) -> None:
+    rows = with_garbage(make_rows(20, padding="right", forget=forget), garbage)
+    got = differentiate(KERNELS[name].attend, rows)
+    assert not torch.where(rows.shown, 0, got["y"]).any()
+    assert all(x.isfinite().all() for x in got.values())
+
+
+@every_kernel
+def test_a_visible_number_that_is_not_finite_shows_in_the_output(name: str) -> None:
+    rows = make_rows(20)
+    rows.v[0, 1, 7] = math.nan
+    y, _ = KERNELS[name].attend(*rows.qkv)
+    assert y[0, 1, 7:].isnan().all()
+    assert y[1].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@every_kernel
+def test_half_inputs_keep_sums_in_single_precision(
+    name: str, dtype: torch.dtype
+) -> None:
+    rows = make_rows(600, forget=True).to(dtype)
+    y, state = KERNELS[name].attend(*rows.qkv, decay=rows.decay)
+    assert y.dtype == dtype
+    if isinstance(state, LinearState):
+        assert state.S.dtype == state.z.dtype == torch.float32
+        # Ages are sums too: those of softmax are kept in double precision.
+    else:
+        assert state_tensors(state)["cumulative_decay"].dtype == torch.float64
+    # Of the same rounded inputs. Sums in half precision would be off by a quarter:
+    # they stop growing at 256 or 2048 rows.
+    want, _ = KERNELS[name].naive(*rows.qkv, decay=rows.decay)
+    assert_near(y, want)
+
+
+@with_and_without_forgetting
+@every_kernel
+def test_autocast_keeps_sums_in_single_precision(name: str, *, forget: bool) -> None:
+    rows = make_rows(100, forget=forget).to(torch.float32)
+    kernel = KERNELS[name]
+    outside, want = kernel.attend(*rows.qkv, decay=rows.decay)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, state = kernel.attend(*rows.qkv, decay=rows.decay)
+        absorbed = kernel.absorb(rows.k, rows.v, decay=rows.decay)
+    for got in (state, absorbed):
+        for key, x in state_tensors(got).items():
+            assert x.dtype == state_tensors(want)[key].dtype
+            assert_near(x, state_tensors(want)[key], name=key)
+    # A plain softmax has no sums of its own; torch may compute it in half precision.
+    plain = name == "softmax" and not forget
+    assert_near(y, outside, dtype=torch.bfloat16 if plain else torch.float32)
+
+
+@every_kernel
+def test_memory_layout_does_not_matter(name: str) -> None:
+    """As from [B, T, H, X] projections, with keys shared by heads and decay by width."""
+    rows = make_rows(70, padding="left", forget=True, batch=3)
+    assert rows.decay is not None
+    shared = Rows(
+        rows.q,
+        rows.k[:, :1].expand_as(rows.k),
+        rows.v[:1].expand_as(rows.v),
+        rows.mask,
+        rows.decay[:, :1, :1].expand_as(rows.decay),
+    )
+    want = differentiate(KERNELS[name].attend, shared.map(Tensor.contiguous))
+    turned = shared.q.transpose(1, 2).contiguous().transpose(1, 2)
+    assert not turned.is_contiguous()
+    y, state = KERNELS[name].attend(turned, shared.k, shared.v, **shared.settings)
+    assert_near(y, want["y"])
+    for key, x in state_tensors(state).items():
+        if key in want:
+            assert_near(x, want[key], name=key)
+    base = [
+        turned.requires_grad_(),
+        rows.k[:, :1].clone().requires_grad_(),
+        rows.v[:1].clone().requires_grad_(),
+    ]
+    y, _ = KERNELS[name].attend(
+        *(x.expand_as(z) for x, z in zip(base, rows.qkv, strict=True)),
+        **shared.settings,
+    )
+    plain = [x.detach().contiguous().requires_grad_() for x in shared.qkv]
+    z, _ = KERNELS[name].attend(*plain, **shared.settings)
+    # The gradient that arrives here is an expanded tensor itself.
+    got = torch.autograd.grad(y.sum(), base)
+    full = torch.autograd.grad(z.sum(), plain)
+    sums = (full[0], full[1].sum(1, keepdim=True), full[2].sum(0, keepdim=True))
+    for x, expected in zip(got, sums, strict=True):
+        assert_near(x, expected)
+
+
+@pytest.mark.parametrize(("place", "bad"), [("q", math.nan), ("k", -math.inf)])
+def test_check_finite_names_place_head_and_position(place: str, bad: float) -> None:
+    rows = make_rows(5, padding="right", heads=3)
+    broken = with_garbage(rows, math.nan)
+    check_finite(*broken.qkv, rows.mask, where="layer 2", decay=rows.decay)
+    getattr(broken, place)[1, 2, 1, 3] = bad
+    message = (
+        f"{place} must be finite in visible rows; got {bad} "
+        "(layer 2, batch row 1, head 2, position 1). "
+        "Look for missing or unscaled inputs, or for training that diverged."
+    )
+    with pytest.raises(NonFiniteError, match=re.escape(message)):
+        check_finite(*broken.qkv, rows.mask, where="layer 2")
+
+
+def test_check_finite_refuses_decay_that_is_negative_or_not_finite() -> None:
+    rows = make_rows(5, forget=True)
+    assert rows.decay is not None
+    rows.decay[0, 1, 3] = -0.25
+    message = (
+        "decay must not be negative; got -0.25 "
+        "(layer 0, batch row 0, head 1, position 3). "
+        "Rates are at least zero and rows are in order of time."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_finite(*rows.qkv, where="layer 0", decay=rows.decay)
+    rows.decay[0, 1, 3] = math.inf
+    with pytest.raises(NonFiniteError, match=r"decay must be finite .* position 3"):
+        check_finite(*rows.qkv, where="layer 0", decay=rows.decay)
+
+
+WRONG_SHAPES = {
+    "q must have axes [2, 2, 6, 4] like k; got [2, 2, 6, 5].": {
+        "q": torch.zeros(2, 2, 6, 5)
+    },
+    "k must be [B, H, T, K]; got [2, 6, 4].": {"k": torch.zeros(2, 6, 4)},
+    "v must have axes [2, 2, 6] like k; got [2, 2, 7].": {"v": torch.zeros(2, 2, 7, 3)},
+    "mask must have axes [2, 6] like k; got [2, 5].": {
+        "mask": torch.ones(2, 5, dtype=torch.bool)
+    },
+    "decay must have axes [2, 2, 6] like k; got [2, 2].": {"decay": torch.zeros(2, 2)},
+}
+
+
+@pytest.fixture
+def _as_users_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the shape annotations being enforced, as they are in tests only."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.mark.usefixtures("_as_users_call_it")
+@pytest.mark.parametrize("message", list(WRONG_SHAPES))
+@every_kernel
+def test_wrong_shapes_are_refused(name: str, message: str) -> None:
+    rows = make_rows(6)
+    inputs = {"q": rows.q, "k": rows.k, "v": rows.v, **WRONG_SHAPES[message]}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        KERNELS[name].attend(**inputs)
+    if "q" not in WRONG_SHAPES[message]:
+        del inputs["q"]
+        with pytest.raises(ValueError, match=re.escape(message)):
+            KERNELS[name].absorb(**inputs)
+
+
+@pytest.mark.usefixtures("_as_users_call_it")
+@every_kernel
+def test_a_mask_of_numbers_and_a_foreign_state_are_refused(name: str) -> None:
+    rows, kernel = make_rows(6), KERNELS[name]
+    message = "mask must be boolean with True for a real event; got torch.int64."
+    with pytest.raises(TypeError, match=re.escape(message)):
+        kernel.attend(*rows.qkv, mask=torch.ones(2, 6, dtype=torch.int64))
+    other = make_rows(6, batch=3)
+    state = kernel.absorb(other.k, other.v)
+    message = "initial_state must hold values [2, 2, ..., 3] like v; got [3, 2, "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        kernel.attend(*rows.qkv, initial_state=state)
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    rows = make_rows(6)
+    with pytest.raises(ValueError, match=r"chunk_size must be at least 1; got 0\."):
+        linear_attention(*rows.qkv, feature_map="elu1", chunk_size=0)
+    message = (
+        "feature_map must be one of elu1, identity, relu, squared_relu; got 'elu'."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        feature_map("elu")
+    half = torch.zeros(1, 1, 2, 2, dtype=torch.float16)
+    message = "S must be float32 or float64; got torch.float16."
+    with pytest.raises(TypeError, match=re.escape(message)):
+        LinearState(S=half, z=half[..., 0], count=torch.zeros(1, dtype=torch.int64))
+    message = "z must have the type of S, torch.float32; got torch.float16."
+    with pytest.raises(TypeError, match=re.escape(message)):
+        LinearState(
+            S=half.float(), z=half[..., 0], count=torch.zeros(1, dtype=torch.int64)
+        )
+
+
+def test_empty_rows_counts_what_has_nothing_to_read() -> None:
+    mask = torch.tensor([[False, False, True, False, True], [False] * 5])
+    assert empty_rows(mask).sum(-1).tolist() == [2, 5]
+    assert empty_rows(mask, inclusive=False).sum(-1).tolist() == [3, 5]
+    rows = make_rows(2)
+    for kernel in KERNELS.values():
+        hidden = torch.tensor([[True, False], [False, False]])
+        state = kernel.absorb(rows.k, rows.v, mask=hidden)
+        assert empty_rows(mask, initial_state=state).sum(-1).tolist() == [0, 5]
+
+
+def test_zero_denominators_counts_queries_that_share_no_feature() -> None:
+    q = one_head([1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0])
+    k = one_head([1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0])
+
+    def count(**settings: object) -> list[bool]:
+        rows = zero_denominators(q, k, feature_map="relu", **settings)  # type: ignore[arg-type] # a mixed dict
+        return rows.flatten().tolist()
+
+    assert count() == [False, True, True, False]
+    assert count(inclusive=False) == [True, True, True, False]
+    mask = torch.tensor([[False, True, False, True]])
+    assert count(mask=mask) == [True, True, True, False]
+    before = KERNELS["relu"].absorb(one_head([0.0, 2.0]), one_head([5.0, 5.0, 5.0]))
+    assert count(initial_state=before) == [False, False, True, False]
+    v = one_head([1.0], [1.0], [1.0], [1.0])
+    y, _ = linear_attention(q, k, v, feature_map="relu")
+    assert (y == 0).flatten().tolist() == count()
+    assert not zero_denominators(q, k, feature_map="elu1").any()
