@@ -122,7 +122,7 @@ def chunked(
         chunk_size=size,
         levels=levels,
     )
-    end = _at_last_row(end.flatten(2), clock, levels).view(end.shape)
+    end = _at_last_row(end, clock, levels)
     return ratio(sums), separated(end, count_after(q, mask, old))
 
 
@@ -145,15 +145,13 @@ def fused(
         *(q, k, v, phi),
         inclusive=inclusive,
         mask=mask,
-        carry=torch.cat([old.S.flatten(2), old.z], dim=-1),
+        carry=joined(old),
         chunk_size=size,
         clock=clock,
         levels=levels,
     )
     end = _at_last_row(end, clock, levels)
-    size = k.shape[-1] * v.shape[-1]
-    S = end[..., :size].view(*end.shape[:2], k.shape[-1], v.shape[-1])
-    return y, LinearState(S=S, z=end[..., size:], count=count_after(q, mask, old))
+    return y, separated(end, count_after(q, mask, old))
 
 
 def _clock(
@@ -171,15 +169,15 @@ def _clock(
 
 
 def _at_last_row(
-    sums: Float[Tensor, "B H X"],
+    sums: Float[Tensor, "B H R W"],
     clock: Float[Tensor, "B H T"] | None,
     levels: Levels | None,
-) -> Float[Tensor, "B H X"]:
+) -> Float[Tensor, "B H R W"]:
     """Fade sums from the level of the last visible row to that of the last row."""
     if clock is None or levels is None:
         return sums
     fade = torch.exp(levels.key[..., -1:] - clock[..., -1:])
-    return sums * fade.to(sums.dtype)
+    return sums * fade.to(sums.dtype)[..., None]
 
 
 def read(
@@ -199,10 +197,12 @@ def key_features(
 def query_features(
     phi: FeatureMap, q: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"] | None
 ) -> Float[Tensor, "B H T R"]:
-    """Return the features of queries; zeros in hidden rows that are not finite."""
-    usable = usable_queries(q, mask)
-    if usable is None:
+    """Return the features of queries; zeros in hidden rows that cannot be read."""
+    if mask is None:
         return phi(q)
+    usable = usable_queries(q, mask)
+    with torch.no_grad():
+        usable &= usable_queries(phi(torch.where(usable, q, 0)), mask)
     return torch.where(usable, phi(torch.where(usable, q, 0)), 0)
 
 

@@ -39,11 +39,11 @@ def fused_attention(
     *,
     inclusive: bool,
     mask: Bool[Tensor, "B T"] | None,
-    carry: Float[Tensor, "B H X"],
+    carry: Float[Tensor, "B H K W"],
     chunk_size: int,
     clock: Float[Tensor, "B H T"] | None = None,
     levels: Levels | None = None,
-) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H X"]]:
+) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H K W"]]:
     """Return outputs and the state after the last row, at its key level.
 
     Parameters
@@ -55,8 +55,8 @@ def fused_attention(
         Whether a row reads itself.
     mask : bool Tensor of shape [B, T], optional
         True = a real event.
-    carry : Tensor of shape [B, H, K * V + K]
-        S and z of the rows before, one after the other, at level 0.
+    carry : Tensor of shape [B, H, K, W]
+        S and z of the rows before, side by side, at level 0.
     chunk_size : int
         Rows per chunk.
     clock : float64 Tensor of shape [B, H, T], optional
@@ -85,7 +85,7 @@ def fused_attention(
     y, end = _FusedLinear.apply(  # type: ignore[no-untyped-call] # torch's own
         *(q, k, v, clock, carry, hidden, setting)
     )
-    return y[:, :, :length], end
+    return (y[:, :, :length] if missing else y), end
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +112,12 @@ class _Inputs:
     def __init__(
         self, setting: _Setting, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None
     ) -> None:
-        blocks, self.setting = setting.layout.blocks, setting
-        self.q, self.k, self.v = blocks(q), blocks(k), blocks(v)
-        self.hidden = None if hidden is None else blocks(hidden)
+        layout, self.setting = setting.layout, setting
+        self.q, self.k, self.v = (layout.blocks(x) for x in (q, k, v))
+        self.hidden = None if hidden is None else layout.flat_blocks(hidden)
         if setting.levels is not None:
-            self.key_levels = blocks(setting.levels.key[..., None])
-            self.query_levels = blocks(setting.levels.query[..., None])
+            self.key_levels = layout.blocks(setting.levels.key[..., None])
+            self.query_levels = layout.blocks(setting.levels.query[..., None])
 
     def load(self, work: Work, i: int, start: Tensor) -> Tensor:
         """Prepare block `i` up to its outputs; return the state after it."""
@@ -136,7 +136,7 @@ class _Inputs:
         key, query = self.key_levels[i], self.query_levels[i]
         base = key.new_zeros(layout.lanes)
         if i % layout.spans:
-            base = self.key_levels[i - 1][:, :, -1, -1].reshape(-1)
+            base = self.key_levels[i - 1].reshape(shape)[:, -1, -1]
         return fading(
             key.reshape(shape),
             query.reshape(shape),
@@ -155,9 +155,9 @@ class _Gradients:
         dclock, self.clocks = None, None
         if setting.levels is not None:
             dclock = torch.empty_like(setting.levels.key)
-            self.clocks = _flat_blocks(layout, dclock[..., None])
+            self.clocks = layout.flat_blocks(dclock[..., None])
         self.all = dq, dk, dv, dclock
-        self.blocks = [_flat_blocks(layout, x) for x in (dq, dk, dv)]
+        self.blocks = [layout.flat_blocks(x) for x in (dq, dk, dv)]
 
     def store(self, grad: BackwardWork, i: int) -> None:
         """Write those of block `i`."""
@@ -184,12 +184,12 @@ class _FusedLinear(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         layout = setting.layout
         y, normaliser = v.new_empty(v.shape), v.new_empty(*v.shape[:3], 1)
-        end, lanes = carry.new_empty(carry.shape), (layout.lanes, carry.shape[-1])
+        end, lanes = carry.new_empty(carry.shape), (layout.lanes, carry[0, 0].numel())
         starts = carry.new_empty(layout.num_blocks, *lanes)
         carries, ends = carry.reshape(-1, *lanes), end.view(-1, *lanes)
         inputs = _Inputs(setting, q, k, v, hidden)
         work = Work(layout, q, v, forget=setting.forget)
-        ys, normalisers = (_flat_blocks(layout, x) for x in (y, normaliser))
+        ys, normalisers = (layout.flat_blocks(x) for x in (y, normaliser))
         for i, start in enumerate(starts):
             group, span = divmod(i, layout.spans)
             if span == 0:
@@ -219,7 +219,7 @@ class _FusedLinear(torch.autograd.Function):
         work = ctx.work or Work(layout, q, v, forget=setting.forget)
         grad = BackwardWork(work, forget=setting.forget)
         of_inputs = _Gradients(setting, q, v)
-        dys, ys, normalisers = (_flat_blocks(layout, x) for x in (dy, y, normaliser))
+        dys, ys, normalisers = (layout.flat_blocks(x) for x in (dy, y, normaliser))
         dcarry, lanes = dend.new_empty(dend.shape), starts.shape[1:]
         dends, dcarries = dend.reshape(-1, *lanes), dcarry.view(-1, *lanes)
         dstate = dends[0]
@@ -236,7 +236,3 @@ class _FusedLinear(torch.autograd.Function):
             if span == 0:
                 dcarries[group] = dstate
         return *of_inputs.all, dcarry, None, None
-
-
-def _flat_blocks(layout: Layout, x: Tensor) -> list[Tensor]:
-    return [layout.flat(block) for block in layout.blocks(x)]

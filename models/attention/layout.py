@@ -44,25 +44,24 @@ class Layout:
         """Blocks of all sequences."""
         return self.batch * self.num_heads // self.lanes * self.spans
 
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Axes of a block before the last one."""
-        return self.rows, self.heads, self.chunks, self.chunk
-
-    def flat(self, block: Tensor) -> Tensor:
-        """Return a block as [lanes * chunks, chunk, X]; a view where memory allows."""
-        return block.reshape(-1, self.chunk, block.shape[-1])
-
     def blocks(self, x: Tensor) -> list[Tensor]:
-        """Return views of [B, H, T, X], block by block."""
+        """Return views of [B, H, T, X], each a block with X last."""
+        width = x.shape[-1]
         if x.is_contiguous():
-            return list(x.view(-1, *self.shape, x.shape[-1]).unbind())
+            count = self.lanes * self.chunks
+            return list(x.view(-1, count, self.chunk, width).unbind())
         groups = x.view(
             *(self.batch // self.rows, self.rows),
             *(self.num_heads // self.heads, self.heads),
-            *(self.spans, self.chunks, self.chunk, x.shape[-1]),
+            *(self.spans, self.chunks, self.chunk, width),
         ).permute(0, 2, 4, 1, 3, 5, 6, 7)
         return [groups[key] for key in itertools.product(*map(range, groups.shape[:3]))]
+
+    def flat_blocks(self, x: Tensor) -> list[Tensor]:
+        """Return the blocks as [lanes * chunks, chunk, X]; views where memory allows."""
+        if x.is_contiguous():
+            return self.blocks(x)
+        return [b.reshape(-1, self.chunk, b.shape[-1]) for b in self.blocks(x)]
 
 
 @functools.lru_cache(maxsize=256)

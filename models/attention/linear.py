@@ -45,8 +45,8 @@ def linear_attention(
         Whether a row reads itself. If not, it reads first and is added afterwards.
     mask : bool Tensor of shape [B, T], optional
         True = a real event. A hidden row is never added, whatever it holds. Its query
-        reads what is visible at its place all the same, unless it is not finite: then
-        its output is zeros.
+        reads what is visible at its place all the same, unless its square or that of
+        its features is not finite: then its output is zeros.
     decay : Tensor of shape [B, H, T], optional
         Forgetting exponents, not negative: the state is multiplied by exp(-decay[t])
         before row t is added. Hidden rows fade the state too.

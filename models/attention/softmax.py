@@ -43,8 +43,8 @@ def softmax_attention(
         Whether a row reads itself. If not, it reads first and is added afterwards.
     mask : bool Tensor of shape [B, T], optional
         True = a real event. A hidden row is never read, whatever it holds. Its query
-        reads what is visible at its place all the same, unless it is not finite: then
-        its output is zeros.
+        reads what is visible at its place all the same, unless its square is not
+        finite: then its output is zeros.
     decay : Tensor of shape [B, H, T], optional
         Forgetting exponents, not negative: what row t adds to the ages of all earlier
         rows. Age is subtracted from the logit.
@@ -67,7 +67,7 @@ def softmax_attention(
     """
     check_shapes(k, v, q=q, mask=mask, decay=decay)
     state = absorb_softmax(k, v, mask=mask, decay=decay, initial_state=initial_state)
-    usable = usable_queries(q, mask)
+    usable = None if mask is None else usable_queries(q, mask)
     if usable is not None:
         q = torch.where(usable, q, 0)
     if state.mask is None and state.cumulative_decay is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
 from .state import LinearState, SoftmaxState
 
@@ -20,16 +21,15 @@ def without_hidden(
 
 
 def usable_queries(
-    q: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"] | None
-) -> Bool[Tensor, "B H T 1"] | None:
-    """Return where a query can be read: everywhere but in hidden rows with NaN or inf.
+    q: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"]
+) -> Bool[Tensor, "B H T 1"]:
+    """Return which queries are read: all but hidden ones that would spoil a product.
 
-    A visible row that is not finite stays usable, so that its output shows the fault.
+    That is, whose squares do not add up to a finite number. A visible row is read in
+    any case, so that its output shows the fault.
     """
-    if mask is None:
-        return None
-    finite = torch.isfinite(q.detach()).all(-1, keepdim=True)
-    return finite | mask[:, None, :, None]
+    size = q.detach().square().sum(-1, keepdim=True)
+    return torch.isfinite(size) | mask[:, None, :, None]
 
 
 def empty_rows(
@@ -82,4 +82,4 @@ def query_levels(
     """Return the level at which each row reads, given those of `key_levels`."""
     if inclusive:
         return levels
-    return torch.nn.functional.pad(levels[..., :-1], (1, 0))
+    return functional.pad(levels, (1, 0))[..., :-1]

@@ -108,7 +108,7 @@ def test_the_identity_refuses_a_negative_component(name: str) -> None:
         r"position \(0, 0, 1, 1\)\. Use elu1, relu or squared_relu for signed inputs\."
     )
     with pytest.raises(ValueError, match=message):
-        linear_attention(**inputs, v=VALUES, feature_map="identity")
+        linear_attention(inputs["q"], inputs["k"], VALUES, feature_map="identity")
 
 
 @pytest.mark.parametrize(

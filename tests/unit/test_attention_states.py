@@ -178,18 +178,16 @@ def test_a_saved_state_continues_where_it_was(
 
 @every_kernel
 def test_a_linear_state_stays_as_small_as_it_was_and_a_cache_grows(name: str) -> None:
-    kernel, rows = KERNELS[name], make_rows(40)
-    sizes = []
-    for length in (1, 20, 40):
-        part = rows.cut(0, length)
-        state = kernel.absorb(part.k, part.v)
-        sizes.append(state.num_bytes)
-        assert state.count.tolist() == [length, length]
-    if isinstance(state, LinearState):
+    rows, lengths = make_rows(40), (1, 20, 40)
+    parts = [rows.cut(0, length) for length in lengths]
+    states = [KERNELS[name].absorb(part.k, part.v) for part in parts]
+    assert [state.count.tolist() for state in states] == [[n, n] for n in lengths]
+    sizes = [state.num_bytes for state in states]
+    if isinstance(states[0], LinearState):
         assert sizes[0] == sizes[1] == sizes[2]
     else:
         # Keys of 4 and values of 3 numbers of 8 bytes, of 2 heads in 2 batch rows.
-        assert sizes == [length * 4 * 7 * 8 for length in (1, 20, 40)]
+        assert sizes == [length * 4 * 7 * 8 for length in lengths]
 
 
 @with_and_without_forgetting
