@@ -75,6 +75,10 @@ class EventArrays:
         counts: np.ndarray = ends - self.channel_offset
         return counts
 
+    def entity_code(self, entity: str) -> int:
+        """Return the code of an entity; -1 if no event mentions it."""
+        return self.entities.index(entity) if entity in self.entities else -1
+
     def stream_code(self, stream: str) -> int:
         """Return the code of a stream.
 
@@ -131,7 +135,15 @@ def event_arrays(log: EventLog) -> EventArrays:
     )
     blocks = [_value_block(log, s, numeric[s], width) for s in streams]
     values = np.concatenate([np.empty((0, width)), *blocks])
-    digests = _digests(log, keys, values)
+    digests = np.concatenate(
+        [
+            np.empty((0, 2), np.uint64),
+            *(
+                _digests(log, s, frame)
+                for s, frame in zip(streams, frames, strict=True)
+            ),
+        ]
+    )
     return EventArrays(
         entities=entities,
         streams=streams,
@@ -191,46 +203,27 @@ def _value_block(
     return block
 
 
-def _digests(
-    log: EventLog, keys: pd.DataFrame, values: Float64[np.ndarray, "n w"]
-) -> UInt64[np.ndarray, "n 2"]:
-    names = list(log.streams)
-    stream_words = text_words([f"{s}\0{log.values_of(s)}" for s in names])
-    distinct = sorted(set(keys["entity"]))
-    entity_words = text_words(distinct)
-    entity = pd.Categorical(keys["entity"], categories=distinct).codes
-    clocks = keys[["event_time", "available_at", "sequence", "revision"]]
-    words = np.column_stack(
-        [
-            entity_words[entity] if len(keys) else np.empty(0, np.uint64),
-            stream_words[keys["stream"].to_numpy(np.int64)]
-            if len(keys)
-            else np.empty(0, np.uint64),
-            clocks.to_numpy(np.int64).view(np.uint64),
-            float_words(values),
-            _text_digest_words(log),
-        ]
+def _digests(log: EventLog, stream: str, keys: pd.DataFrame) -> np.ndarray:
+    """Return the digests of a stream's events, whatever other streams the log holds."""
+    table = log.table(stream)
+    numeric = _numeric_columns(log, stream)
+    columns = log.values_of(stream)
+    entities, place = np.unique(
+        keys["entity"].to_numpy(dtype=object), return_inverse=True
     )
-    return event_digests(words)
-
-
-def _text_digest_words(log: EventLog) -> UInt64[np.ndarray, "n t"]:
-    """One word per text value, in as many columns as the wordiest stream has."""
-    per_stream = []
-    for stream in log.streams:
-        numeric = set(_numeric_columns(log, stream))
-        table = log.table(stream)
-        texts = [n for n in log.values_of(stream) if n not in numeric]
-        columns = [
-            text_words(["\1" if t is None else t for t in table[n].to_pylist()])
-            for n in texts
-        ]
-        per_stream.append((table.num_rows, columns))
-    width = max((len(columns) for _, columns in per_stream), default=0)
-    blocks = [np.empty((0, width), np.uint64)]
-    for num_rows, columns in per_stream:
-        block = np.zeros((num_rows, width), np.uint64)
-        for place, column in enumerate(columns):
-            block[:, place] = column
-        blocks.append(block)
-    return np.concatenate(blocks)
+    clocks = keys[["event_time", "available_at", "sequence", "revision"]]
+    numbers = [table[n].to_numpy(zero_copy_only=False) for n in numeric]
+    texts = [
+        text_words(["\1" if t is None else t for t in table[n].to_pylist()])
+        for n in columns
+        if n not in numeric
+    ]
+    about = text_words([f"{stream}\0{columns}"])
+    words = [
+        text_words(entities.tolist())[place],
+        np.repeat(about, table.num_rows),
+        *clocks.to_numpy(np.int64).view(np.uint64).T,
+        *(float_words(column) for column in numbers),
+        *texts,
+    ]
+    return event_digests(np.column_stack(words))

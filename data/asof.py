@@ -97,6 +97,12 @@ def checked_points(points: pd.DataFrame) -> pd.DataFrame:
                 f"points must have the column {name!r}; got "
                 f"{', '.join(map(str, points.columns))}."
             )
+        missing = points[name].isna().to_numpy()
+        if missing.any():
+            raise ValueError(
+                f"points must have no missing {name}; got one in row "
+                f"{int(missing.argmax())}. Remove the row."
+            )
     clock = points["forecast_time"].reset_index(drop=True)
     return pd.DataFrame(
         {

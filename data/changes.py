@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from jaxtyping import Bool, Float64, Int64
 
-from .durations import Duration
+from .durations import Duration, duration_ns
 from .events import EventLog
 from .instants import nanoseconds
 from .strict import Strict
@@ -33,7 +32,7 @@ class Change(Strict):
     column : str
     kind : {'difference', 'percent', 'log'}
     max_age : str, optional
-        Duration such as ``385D``. A change whose period ended longer before its
+        Duration such as ``385d``. A change whose period ended longer before its
         availability is missing: for files that carry revisions only for so long, where
         the period before the oldest one was revised too and the file does not say so.
     """
@@ -50,8 +49,8 @@ class Change(Strict):
         """Return where `max_age` allows a change (clocks in UTC nanoseconds)."""
         if self.max_age is None:
             return np.ones(len(event_time), dtype=bool)
-        limit = pd.Timedelta(self.max_age).as_unit("ns").value
-        known: np.ndarray = available_at - event_time <= limit
+        age = available_at - event_time
+        known: np.ndarray = age <= duration_ns(self.max_age)
         return known
 
 

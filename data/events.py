@@ -33,7 +33,7 @@ def _no_quarantine() -> pd.DataFrame:
     return pd.DataFrame({name: [] for name in QUARANTINE_COLUMNS})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EventLog:
     """Dated events of any number of streams; append-only, and immutable as a value.
 
@@ -115,8 +115,15 @@ class EventLog:
         Raises
         ------
         ValueError
-            If a stream has other value columns in `other`, or one key has two values.
+            If a stream has other value columns in `other`, one key has two values, or
+            a change was derived already.
         """
+        if self.levels or other.levels:
+            raise ValueError(
+                "events must be appended before changes are derived; got a log with a "
+                f"change in {', '.join(sorted(s for s, _ in self.levels | other.levels))}"
+                ". Append to the log as it was, then call `with_change`."
+            )
         tables = dict(self.tables)
         num_duplicates = self.num_duplicates + other.num_duplicates
         for stream, table in other.tables.items():
@@ -132,7 +139,6 @@ class EventLog:
             else self.quarantine,
             num_duplicates=num_duplicates,
             scheduled=self.scheduled | other.scheduled,
-            levels=self.levels | other.levels,
         )
 
     def until(
@@ -209,6 +215,11 @@ def _to_table(frame: pd.DataFrame, values: tuple[str, ...]) -> pa.Table:
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
+def _described(table: pa.Table) -> str:
+    values = [f for f in table.schema if f.name not in KEY_COLUMNS]
+    return ", ".join(f"{field.name} ({field.type})" for field in values)
+
+
 def _to_frame(table: pa.Table) -> pd.DataFrame:
     # Nullable integers from the start: through floats, ids above 2**53 change.
     nullable = {pa.int64(): pd.Int64Dtype()}
@@ -224,7 +235,7 @@ def _merged(stream: str, first: pa.Table, second: pa.Table) -> tuple[pa.Table, i
     if first.schema != second.schema:
         raise ValueError(
             f"stream {stream!r} must keep its value columns; got "
-            f"{second.column_names} after {first.column_names}. "
+            f"{_described(second)} after {_described(first)}. "
             "Give the other values a stream of their own."
         )
     frame = _to_frame(pa.concat_tables([first, second]))

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from .asof import checked_points
 from .calendars import sessions
-from .durations import Duration
+from .durations import Duration, PositiveDuration, duration_ns
 from .events import EventLog
 from .instants import instants, nanoseconds
 from .strict import Strict
@@ -29,19 +29,19 @@ class SessionClose(Strict):
         """Return the forecast times within the log's span."""
         first, last = span(log)
         closes = sessions(self.calendar, first, last)["close"]
-        return _clock(pd.DatetimeIndex(closes) + pd.Timedelta(self.offset))
+        return _clock(pd.DatetimeIndex(closes) + _timedelta(self.offset))
 
 
 class FixedInterval(Strict):
     """Every `interval`, counted from midnight UTC of the day of the first event."""
 
     kind: Literal["interval"]
-    interval: Duration
+    interval: PositiveDuration
 
     def times(self, log: EventLog) -> pd.DatetimeIndex:
         """Return the forecast times within the log's span."""
         first, last = span(log)
-        step = pd.Timedelta(self.interval)
+        step = _timedelta(self.interval)
         return _clock(pd.date_range(first.normalize(), last, freq=step))
 
 
@@ -55,7 +55,7 @@ class AfterEvents(Strict):
     def times(self, log: EventLog) -> pd.DatetimeIndex:
         """Return the forecast times, one for each distinct availability."""
         available = log.table(self.stream)["available_at"].to_pandas().unique()
-        return _clock(pd.DatetimeIndex(available) + pd.Timedelta(self.offset))
+        return _clock(pd.DatetimeIndex(available) + _timedelta(self.offset))
 
 
 class TimeTable(Strict):
@@ -173,6 +173,10 @@ def span(log: EventLog) -> tuple[pd.Timestamp, pd.Timestamp]:
     tables = [table for table in log.tables.values() if table.num_rows]
     available = pd.concat([t["available_at"].to_pandas() for t in tables])
     return available.min(), available.max()
+
+
+def _timedelta(duration: str) -> pd.Timedelta:
+    return pd.Timedelta(duration_ns(duration), "ns")
 
 
 def _clock(times: pd.DatetimeIndex) -> pd.DatetimeIndex:

@@ -42,7 +42,7 @@ class Batch:
     stop : [B, P]
         How many of the row's events a point sees.
     entity : [B, P]
-        Place of the entity in `Samples.entities`.
+        Number of the entity in the order given to `SampleDataset`.
     clock : [B, P, F]
         See `clock_features.query_features`.
     scale, target : [B, P]
@@ -77,7 +77,10 @@ class SampleDataset(Dataset[Batch]):
     points of one start share a row, so that a causal encoder reads their events once.
     """
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(
+        self, samples: Samples, entities: tuple[str, ...] | None = None
+    ) -> None:
+        """Take samples; `entities` numbers the entities, by default as they do."""
         self.samples = samples
         self.rows = _rows(samples)
         lines = samples.timelines
@@ -85,7 +88,8 @@ class SampleDataset(Dataset[Batch]):
         offset = dict(zip(lines, sizes.tolist(), strict=False))
         self._offset = np.array([offset[e] for e in samples.entity], dtype=np.int64)
         self._events = np.concatenate([line.rows for line in lines.values()])
-        place = {name: code for code, name in enumerate(samples.entities)}
+        names = entities or samples.entities
+        place = {name: code for code, name in enumerate(names)}
         self._entity = np.array([place[e] for e in samples.entity], dtype=np.int64)
         self._clock = query_features(samples)
 
@@ -175,18 +179,33 @@ class InformationSets(pl.LightningDataModule):
     ----------
     train, validation : Samples
         Scaled, with targets; rows without a defined target are left out.
+    entities : tuple of str
+        In the order in which the network numbers them.
     batch_size : int
         Forecast points per batch, at least.
     seed : int
         Of the training order.
+
+    Raises
+    ------
+    ValueError
+        If a span has no defined target.
     """
 
     def __init__(
-        self, train: Samples, validation: Samples, *, batch_size: int, seed: int
+        self,
+        train: Samples,
+        validation: Samples,
+        *,
+        entities: tuple[str, ...],
+        batch_size: int,
+        seed: int,
     ) -> None:
         super().__init__()
-        self._train = SampleDataset(_with_defined_target(train))
-        self._validation = SampleDataset(_with_defined_target(validation))
+        known = _with_defined_target(train, "training")
+        self._train = SampleDataset(known, entities)
+        known = _with_defined_target(validation, "validation")
+        self._validation = SampleDataset(known, entities)
         self._batch_size = batch_size
         self._seed = seed
 
@@ -203,8 +222,14 @@ class InformationSets(pl.LightningDataModule):
         return DataLoader(dataset, sampler=sampler, batch_size=None)
 
 
-def _with_defined_target(samples: Samples) -> Samples:
-    return samples.take(np.flatnonzero(np.isfinite(samples.target)))
+def _with_defined_target(samples: Samples, span: str) -> Samples:
+    defined = np.flatnonzero(np.isfinite(samples.target))
+    if not len(defined):
+        raise ValueError(
+            f"the {span} span must hold a defined target; got none in {len(samples)} "
+            f"rows. Lengthen it: folds.{span.removesuffix('ing')}_size."
+        )
+    return samples.take(defined)
 
 
 def _rows(samples: Samples) -> list[np.ndarray]:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.signal import lfilter
+
+# Of what precedes a slice to the slice itself: beyond it ten digits are not left.
+_LARGEST_RATIO = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +24,15 @@ class EwmaSums:
         Sums over the changes among the first i events.
     count : ndarray of shape (n + 1,)
         Number of such changes.
+    squares : ndarray of shape (changes,)
+        Each of them, squared.
     """
 
     decay: float
     weight: Float64[np.ndarray, " m"]
     square: Float64[np.ndarray, " m"]
     count: Int64[np.ndarray, " m"]
+    squares: Float64[np.ndarray, " c"]
 
     @classmethod
     def along(
@@ -40,12 +47,16 @@ class EwmaSums:
         count = np.zeros(len(changes) + 1, dtype=np.int64)
         count[kept + 1] = 1
         count = np.cumsum(count)
-        weights = np.zeros(len(kept) + 1)
-        squares = np.zeros(len(kept) + 1)
-        for place, row in enumerate(kept):
-            weights[place + 1] = decay * weights[place] + 1.0
-            squares[place + 1] = decay * squares[place] + changes[row] ** 2
-        return cls(decay, weights[count], squares[count], count)
+        fade = [1.0, -decay]
+        weights = lfilter([1.0], fade, np.ones(len(kept)))
+        squares = lfilter([1.0], fade, changes[kept] ** 2)
+        return cls(
+            decay,
+            np.concatenate([[0.0], weights])[count],
+            np.concatenate([[0.0], squares])[count],
+            count,
+            changes[kept] ** 2,
+        )
 
     def variance(
         self,
@@ -63,8 +74,15 @@ class EwmaSums:
         """
         faded = self.decay ** (self.count[stop] - self.count[start]).astype(float)
         weight = self.weight[stop] - faded * self.weight[start]
-        square = self.square[stop] - faded * self.square[start]
-        # The subtraction may leave a rounding error below zero.
-        total = prior_weight * prior + np.maximum(square, 0.0)
+        before = faded * self.square[start]
+        square = self.square[stop] - before
+        # Where almost everything is taken out again, its rounding would remain.
+        for row in np.flatnonzero(before > _LARGEST_RATIO * square):
+            square[row] = self._summed(int(start[row]), int(stop[row]))
+        total = prior_weight * prior + square
         variance: np.ndarray = total / (prior_weight + np.maximum(weight, 0.0))
         return variance
+
+    def _summed(self, start: int, stop: int) -> float:
+        own = self.squares[self.count[start] : self.count[stop]]
+        return float(own @ self.decay ** np.arange(len(own) - 1, -1, -1.0))

@@ -10,11 +10,12 @@ import pandas as pd
 from jaxtyping import Float64, Int64
 
 from .arrays import EventArrays, event_arrays
+from .changes import CHANGE
 from .events import Boundary, EventLog
 from .instants import instants, nanoseconds
 from .scaling import EwmaSums
 from .targets import TARGET_COLUMNS, Target
-from .timeline import History, Timeline, timeline
+from .timeline import History, Timeline, timeline_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class CausalScale:
     prior_weight : float
         The prior counts as that many newest changes.
     prior : Mapping[str, float]
-        Mean squared change over the training span, per entity.
+        Mean squared change over the training span, per entity with a training row.
     """
 
     decay: float
@@ -47,8 +48,10 @@ class CausalScale:
         prior = {}
         for name, line in train.timelines.items():
             mine = train.entity == name
-            last = int(train.stop[mine].max()) if mine.any() else len(line)
-            moves = _own_changes(line, train.targets[name])[:last]
+            if not mine.any():
+                continue  # nothing was learned about it, so nothing is said
+            last = int(train.stop[mine].max())
+            moves = own_changes(line, train.targets[name])[:last]
             seen = moves[np.isfinite(moves)]
             prior[name] = float(np.mean(seen**2)) if len(seen) else 0.0
             if prior[name] <= 0:
@@ -63,8 +66,13 @@ class CausalScale:
         """Return the samples with `scale` filled in (one value per point, positive)."""
         scale = np.ones(len(samples))
         for name, rows in samples.points.groupby("entity").indices.items():
+            if name not in self.prior:
+                raise ValueError(
+                    "every entity must have a training row; got none for "
+                    f"{name!r}. Leave its points out of this fold."
+                )
             line = samples.timelines[str(name)]
-            moves = _own_changes(line, samples.targets[str(name)])
+            moves = own_changes(line, samples.targets[str(name)])
             sums = EwmaSums.along(moves, np.isfinite(moves), decay=self.decay)
             scale[rows] = np.sqrt(
                 sums.variance(
@@ -216,10 +224,20 @@ def prepare_samples(
     -------
     Samples
         In the order of the points; an empty information set stays.
+
+    Raises
+    ------
+    ValueError
+        If there is no point.
     """
+    if points.empty:
+        raise ValueError(
+            "points must hold at least one forecast time; got none. Check "
+            "forecast_times and targets."
+        )
     arrays = event_arrays(log)
     owner = {entity: target for target in targets for entity in target.entities}
-    lines = {name: timeline(arrays, name) for name in sorted(set(points["entity"]))}
+    lines = {n: timeline_of(arrays, n) for n in sorted(set(points["entity"]))}
     start = np.zeros(len(points), dtype=np.int64)
     stop = np.zeros(len(points), dtype=np.int64)
     fingerprint = np.full(len(points), "", dtype=np.dtype("U32"))
@@ -245,18 +263,21 @@ def own_change_channel(arrays: EventArrays, target: Target) -> tuple[int, int]:
     """Return (stream code, value index) of the change that scales a target."""
     return (
         arrays.stream_code(target.stream),
-        arrays.value_index(target.stream, "change"),
+        arrays.value_index(target.stream, CHANGE),
     )
 
 
-def _own_changes(line: Timeline, target: Target) -> Float64[np.ndarray, " n"]:
-    """Return the first-print changes of the target along a timeline; NaN elsewhere."""
+def own_changes(line: Timeline, target: Target) -> Float64[np.ndarray, " n"]:
+    """Return the entity's own first-print changes along a timeline; NaN elsewhere.
+
+    In the target's unit.
+    """
     arrays = line.arrays
     stream, place = own_change_channel(arrays, target)
     own = (
         (arrays.stream[line.rows] == stream)
         & (arrays.revision[line.rows] == 0)
-        & (arrays.entity[line.rows] == arrays.entities.index(line.entity))
+        & (arrays.entity[line.rows] == arrays.entity_code(line.entity))
     )
     moves = target.scale * arrays.values[line.rows, place]
     return np.where(own, moves, np.nan)

@@ -50,8 +50,10 @@ def with_targets(
     """Return the points with their targets.
 
     The target starts at the last period whose `event_time` is not after the forecast
-    time (its value need not be published yet) and ends `horizon` periods later. Its
-    value is taken from first prints, and it resolves when both ends are published.
+    time (its value need not be published yet) and ends `horizon` periods later. It
+    resolves when both ends are published. Its value is the first print of the end
+    minus the start as it read at that instant: both from one vintage, so that a new
+    base year is no change.
 
     Returns
     -------
@@ -90,7 +92,8 @@ def with_targets(
 def _targets_of(
     log: EventLog, entity: str, target: Target, times: np.ndarray
 ) -> dict[str, np.ndarray]:
-    prints = _first_prints(log, entity, target)
+    table = _prints(log, entity, target)
+    prints = table[table["revision"] == 0]
     period = nanoseconds(prints["event_time"])
     available = nanoseconds(prints["available_at"])
     level = prints[target.column].to_numpy(np.float64)
@@ -98,29 +101,48 @@ def _targets_of(
     end = start + target.horizon
     defined = (start >= 0) & (end < len(period))
     start, end = np.where(defined, start, 0), np.where(defined, end, 0)
-    moved = target.scale * change_between(level[start], level[end], target.kind)
+    known = np.maximum(available[start], available[end])
+    before = level[start]
+    if len(table) > len(prints):
+        before = _as_read(table, period[start], known, target.column)
+    moved = target.scale * change_between(before, level[end], target.kind)
     return {
         "target_start": np.where(defined, period[start], _NAT),
         "target_end": np.where(defined, period[end], _NAT),
-        "resolves_at": np.where(
-            defined, np.maximum(available[start], available[end]), _NAT
-        ),
+        "resolves_at": np.where(defined, known, _NAT),
         "target": np.where(defined, moved, np.nan),
     }
 
 
-def _first_prints(log: EventLog, entity: str, target: Target) -> pd.DataFrame:
+def _prints(log: EventLog, entity: str, target: Target) -> pd.DataFrame:
     if target.column not in log.values_of(target.stream):
         raise ValueError(
             f"target.column must be a value of stream {target.stream!r} "
             f"({', '.join(log.values_of(target.stream))}); got {target.column!r}."
         )
     frame = log.to_pandas(target.stream)
-    mine = frame[(frame["entity"] == entity) & (frame["revision"] == 0)]
+    mine = frame[frame["entity"] == entity]
     if mine.empty:
         known = ", ".join(sorted(frame["entity"].unique())) or "(none)"
         raise ValueError(
             f"target.entities must have events in stream {target.stream!r} ({known}); "
             f"got {entity!r}."
         )
-    return mine.sort_values("event_time")
+    return mine.sort_values(["event_time", "revision"])
+
+
+def _as_read(
+    table: pd.DataFrame, period: np.ndarray, known: np.ndarray, column: str
+) -> np.ndarray:
+    """Return the level of each period as it read at an instant at or after its print."""
+    event_time = nanoseconds(table["event_time"])
+    available = nanoseconds(table["available_at"])
+    level = table[column].to_numpy(np.float64)
+    first = np.searchsorted(event_time, period, side="left")
+    last = np.searchsorted(event_time, period, side="right")
+    row = [
+        a + int(np.searchsorted(available[a:b], at, side="right")) - 1
+        for a, b, at in zip(first, last, known, strict=True)
+    ]
+    read: np.ndarray = level[row]
+    return read

@@ -141,6 +141,11 @@ def timeline(arrays: EventArrays, entity: str) -> Timeline:
             f"entity must be one of {known or '(none)'}; got {entity!r}. "
             "Check the `entity` of the sources."
         )
+    return timeline_of(arrays, entity)
+
+
+def timeline_of(arrays: EventArrays, entity: str) -> Timeline:
+    """Return the timeline of an entity that may not have had an event yet."""
     own = _rows_of(arrays, entity)
     market = _rows_of(arrays, MARKET_WIDE) if entity != MARKET_WIDE else own[:0]
     rows = np.concatenate([market, own])

@@ -8,6 +8,10 @@ from jaxtyping import Bool
 
 QUARANTINE_COLUMNS = ("stream", "row", "column", "reason")
 _REQUIRED = ("entity", "event_time", "available_at")
+# Names that queries give to columns of their own.
+_RESERVED = frozenset(
+    {*_REQUIRED, "sequence", "revision", "stream", "forecast_time", "age"}
+)
 _SHOWN = 5
 
 
@@ -113,6 +117,11 @@ def _require_columns(frame: pd.DataFrame, stream: str, values: tuple[str, ...]) 
                 f"column {name!r} must be in the frame of stream {stream!r}; got "
                 f"{', '.join(map(str, frame.columns))}. Rename or declare the column."
             )
+    for name in sorted(_RESERVED.intersection(values)):
+        raise ValueError(
+            f"a value of stream {stream!r} must not be named {name!r}, which queries "
+            "use themselves. Rename the column."
+        )
     if not values:
         raise ValueError(f"values must name a column of stream {stream!r}; got none.")
 
@@ -147,7 +156,8 @@ def _sequences(frame: pd.DataFrame, stream: str) -> pd.Series:
 
 
 def _values(column: pd.Series, name: str, stream: str) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype != bool:
+    is_flag = pd.api.types.is_bool_dtype(column.dtype)
+    if pd.api.types.is_numeric_dtype(column.dtype) and not is_flag:
         wide = column.astype("float64")
         exact = wide.isna() | (wide.astype(column.dtype) == column)
         if not exact.all():

@@ -67,30 +67,35 @@ class AttentionForecaster:
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Start from the scaled-quantile baseline and train with early stopping."""
-        base = entity_quantiles(
-            [train, validation],
-            [train.scaled_target, validation.scaled_target],
-            self.levels,
-        )
+        about = FittedOn.of(train)
+        about.require(validation)
         data = InformationSets(
-            train, validation, batch_size=self.training.batch_size, seed=self.seed
+            train,
+            validation,
+            entities=about.entities,
+            batch_size=self.training.batch_size,
+            seed=self.seed,
         )
-        self.about = FittedOn.of(train)
+        self.about = about
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.network = self._build(
                 ChannelStatistics.fit(train),
-                base=np.stack([base[name] for name in train.entities]),
+                base=self._base([train]),
             )
             self.record = fit_network(
                 self.network, data, self.training, levels=self.levels
             )
+        # The weights are chosen; the quantiles they start from may now rest on all
+        # targets that are known before the test span, as those of the baselines do.
+        self.network.head.base.copy_(torch.from_numpy(self._base([train, validation])))
 
     def forecast(self, samples: Samples) -> Forecasts:
         """Forecast every sample from its information set."""
-        network = self._trained().eval()
+        network, about = self._trained().eval(), self.fitted_on()
+        about.require(samples)
         scaled = np.empty((len(samples), len(self.levels)))
-        dataset = SampleDataset(samples)
+        dataset = SampleDataset(samples, about.entities)
         with torch.inference_mode():
             for batch in dataset.batches(2 * self.training.batch_size):
                 real = batch.point >= 0
@@ -175,17 +180,23 @@ class AttentionForecaster:
         forecaster.about = about
         forecaster.network = forecaster._build(
             ChannelStatistics.blank(about.channels, about.streams),
-            base=np.zeros((len(about.entities), len(forecaster.levels))),
+            base=np.zeros((len(about.entities), len(forecaster.levels)), np.float32),
         )
         forecaster.network.load_state_dict(load_file(weights_path))
         return forecaster
+
+    def _base(self, parts: list[Samples]) -> np.ndarray:
+        """Return the quantiles of the scaled targets per entity."""
+        found = entity_quantiles(parts, [p.scaled_target for p in parts], self.levels)
+        rows = [found[name] for name in self.fitted_on().entities]
+        return np.stack(rows).astype(np.float32)
 
     def _build(self, statistics: ChannelStatistics, *, base: np.ndarray) -> Network:
         return Network(
             self._kernel(),
             self.size,
             statistics,
-            base=torch.from_numpy(base.astype(np.float32)),
+            base=torch.from_numpy(base),
         )
 
     def _kernel(self) -> AttentionKernel:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from infoset.data.sequences import Samples
 
 from .forecasts import LEVELS, Forecasts
-from .tabular_features import tabular_features
+from .tabular_features import FeatureTable, tabular_features
 
 
 class HistoricalQuantiles:
@@ -77,8 +77,10 @@ class RidgeQuantiles:
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Choose the penalty and keep the residual quantiles, per entity."""
-        features, target = tabular_features(train).values, train.scaled_target
-        ahead, later = tabular_features(validation).values, validation.scaled_target
+        table = tabular_features(train)
+        self._columns = _known_columns(table)
+        features, target = table.values[:, self._columns], train.scaled_target
+        ahead, later = self._features(validation), validation.scaled_target
         fits = [_ridge(penalty).fit(features, target) for penalty in self.penalties]
         losses = [np.mean((later - fit.predict(ahead)) ** 2) for fit in fits]
         self._regression = fits[int(np.argmin(losses))]
@@ -93,15 +95,18 @@ class RidgeQuantiles:
 
     def forecast(self, samples: Samples) -> Forecasts:
         """Forecast the conditional mean plus the residual quantiles."""
-        mean = self._regression.predict(tabular_features(samples).values)
+        mean = self._regression.predict(self._features(samples))
         scaled = mean[:, None] + _of_entity(self._quantiles, samples)
         return Forecasts(scaled * samples.scale[:, None], self.levels)
+
+    def _features(self, samples: Samples) -> np.ndarray:
+        return tabular_features(samples).values[:, self._columns]
 
 
 class BoostedQuantiles:
     """Gradient-boosted trees, one model per quantile level of the scaled target.
 
-    The number of trees is chosen on the validation span for each level.
+    For each level trees are added until the validation loss has not fallen for ten.
     """
 
     def __init__(
@@ -121,8 +126,10 @@ class BoostedQuantiles:
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Fit one model per level."""
-        features = tabular_features(train).values
-        ahead = tabular_features(validation).values
+        table = tabular_features(train)
+        self._columns = _known_columns(table)
+        features = table.values[:, self._columns]
+        ahead = tabular_features(validation).values[:, self._columns]
         self._models = []
         for level in self.levels:
             model = HistGradientBoostingRegressor(
@@ -146,7 +153,7 @@ class BoostedQuantiles:
 
     def forecast(self, samples: Samples) -> Forecasts:
         """Forecast each level; crossing quantiles are put in order."""
-        features = tabular_features(samples).values
+        features = tabular_features(samples).values[:, self._columns]
         scaled = np.column_stack([model.predict(features) for model in self._models])
         ordered = np.sort(scaled, axis=1)
         return Forecasts(ordered * samples.scale[:, None], self.levels)
@@ -167,7 +174,7 @@ def entity_quantiles(
     entity = np.concatenate([part.entity for part in parts])
     value = np.concatenate(values)
     answer = {}
-    for name in parts[0].entities:
+    for name in sorted(set(parts[0].entity)):
         mine = value[(entity == name) & np.isfinite(value)]
         if not len(mine):
             raise ValueError(
@@ -181,11 +188,21 @@ def entity_quantiles(
 def _of_entity(
     quantiles: Mapping[str, np.ndarray], samples: Samples
 ) -> Float64[np.ndarray, "n q"]:
+    unknown = sorted(set(samples.entity) - set(quantiles))
+    if unknown:
+        raise ValueError(
+            f"entity must be one of {', '.join(quantiles)}, which have training rows; "
+            f"got {', '.join(unknown)}. Leave the points out or fit anew."
+        )
+    rows = [quantiles[name] for name in samples.entity]
     width = len(next(iter(quantiles.values())))
-    rows = np.empty((len(samples), width))
-    for name, mine in quantiles.items():
-        rows[samples.entity == name] = mine
-    return rows
+    return np.array(rows, dtype=np.float64).reshape(len(samples), width)
+
+
+def _known_columns(features: FeatureTable) -> np.ndarray:
+    """Return which features have a value somewhere in the training span."""
+    known: np.ndarray = np.isfinite(features.values).any(axis=0)
+    return known
 
 
 def _ridge(penalty: float) -> Pipeline:

@@ -28,7 +28,7 @@ class ChannelStatistics:
         First channel and number of channels of each stream.
     mean, deviation : ndarray of shape (channels,)
     used : ndarray of shape (channels,)
-        False for levels (their change is read instead) and channels without a value
+        False for levels (their change is read instead) and channels that did not move
         in the training span.
     """
 
@@ -56,10 +56,12 @@ class ChannelStatistics:
             mine = rows[arrays.stream[rows] == arrays.stream_code(stream)]
             values = arrays.values[mine, arrays.value_index(stream, column)]
             known = values[np.isfinite(values)]
-            if len(known) and (stream, column) not in arrays.levels:
+            # A channel that never moved has no scale on which a move could be read.
+            moved = len(known) and known.min() < known.max()
+            if moved and (stream, column) not in arrays.levels:
                 used[place] = True
                 mean[place] = known.mean()
-                deviation[place] = known.std() or 1.0
+                deviation[place] = known.std()
         return cls(
             channels=arrays.channels,
             streams=arrays.streams,

@@ -42,7 +42,7 @@ class StreamEvent:
 def stream_events(line: Timeline, start: int, stop: int) -> Iterator[StreamEvent]:
     """Yield the events of a slice of a timeline, as a feed would bring them."""
     arrays = line.arrays
-    entity = arrays.entities.index(line.entity)
+    entity = arrays.entity_code(line.entity)
     for row in line.rows[start:stop].tolist():
         yield StreamEvent(
             stream=int(arrays.stream[row]),

@@ -77,8 +77,10 @@ class FittedOn(Strict):
                 "samples must be scaled before a fit; got them without a scale. "
                 "Apply a CausalScale that was fitted on the training span."
             )
+        # An entity without a training row was not learned: it has no place here.
+        entities = tuple(sorted(set(train.entity)))
         scales = []
-        for name in train.entities:
+        for name in entities:
             target = train.targets[name]
             stream, place = own_change_channel(train.arrays, target)
             scales.append(
@@ -92,10 +94,32 @@ class FittedOn(Strict):
                 )
             )
         return cls(
-            entities=train.entities,
+            entities=entities,
             scales=tuple(scales),
             streams=train.arrays.streams,
             channels=train.arrays.channels,
             width=train.arrays.values.shape[1],
             history=train.history,
         )
+
+    def require(self, samples: Samples) -> None:
+        """Refuse samples that speak of other streams, channels or entities.
+
+        Raises
+        ------
+        ValueError
+        """
+        arrays = samples.arrays
+        if (arrays.streams, arrays.channels) != (self.streams, self.channels):
+            mine, theirs = set(self.channels), set(arrays.channels)
+            other = sorted("/".join(c) for c in mine ^ theirs) or ["another order"]
+            raise ValueError(
+                "samples must have the streams and values of the fit; got a difference "
+                f"in {', '.join(other)}. Prepare them from a log with the same sources."
+            )
+        unknown = sorted(set(samples.entity) - set(self.entities))
+        if unknown:
+            raise ValueError(
+                f"entity must be one of {', '.join(self.entities)}, which have training "
+                f"rows; got {', '.join(unknown)}. Leave the points out or fit anew."
+            )

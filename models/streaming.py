@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from infoset.data.clock_features import clock_features
+from infoset.data.errors import LookAheadError
 from infoset.data.instants import NS_PER_DAY
 from infoset.data.module import Batch
 from infoset.data.timeline import History, period_starts
@@ -63,7 +64,8 @@ class WindowStream:
 
     def update(self, event: StreamEvent) -> None:
         """Take in one event; the oldest leaves a full window."""
-        _require_order(event, self._window.newest)
+        if len(self._window):
+            _require_order(event, self._window.newest)
         self._window.add(event)
 
     def forecast(self, at: int) -> Forecasts:
@@ -72,6 +74,8 @@ class WindowStream:
             self._window.own_changes(self._scale.stream, self._scale.place)
         )
         count, newest = len(self._window), self._window.newest
+        if count:
+            _require_not_before(at, newest)
         point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
         with torch.inference_mode():
             batch = Batch(
@@ -127,7 +131,8 @@ class StateStream:
 
     def update(self, event: StreamEvent) -> None:
         """Put one event into the state."""
-        _require_order(event, self._newest_event.newest)
+        if len(self._newest_event):
+            _require_order(event, self._newest_event.newest)
         period = self._period_of(event.available_at)
         if period > self._period:
             self._period = period
@@ -151,6 +156,8 @@ class StateStream:
         sums = (0.0, 0.0) if forgotten else (self._weight, self._square)
         scale = self._scale.of_sums(*sums)
         newest = self._newest_event.newest
+        if len(self._newest_event):
+            _require_not_before(at, newest)
         point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
         with torch.inference_mode():
             scaled = self._network.forecast(
@@ -204,6 +211,14 @@ def _require_order(event: StreamEvent, newest: int) -> None:
             "events must come in order of availability; got available_at "
             f"{event.available_at} ns after {newest} ns. Sort the feed, or start a new "
             "stream from the log."
+        )
+
+
+def _require_not_before(at: int, newest: int) -> None:
+    if at < newest:
+        raise LookAheadError(
+            "a forecast must not be made before the newest event was available; got "
+            f"{at} ns with an event of {newest} ns. Fork the stream before that event."
         )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 from infoset.data.arrays import EventArrays
 from infoset.data.clock_features import query_features
 from infoset.data.instants import NS_PER_DAY
-from infoset.data.sequences import Samples
+from infoset.data.sequences import Samples, own_changes
 from infoset.data.timeline import Timeline
 
 _NUM_LAGS = 5
@@ -105,16 +105,8 @@ def _age(
 
 def _own_moves(samples: Samples, line: Timeline) -> Float64[np.ndarray, "n k"]:
     """Return the scaled lags and the two ratios of an entity's own changes."""
-    arrays = line.arrays
-    target = samples.targets[line.entity]
-    index = arrays.value_index(target.stream, "change")
-    moves = target.scale * arrays.values[line.rows, index]
-    is_own = (
-        (arrays.stream[line.rows] == arrays.stream_code(target.stream))
-        & (arrays.revision[line.rows] == 0)
-        & np.isfinite(moves)
-    )
-    places = np.flatnonzero(is_own)
+    moves = own_changes(line, samples.targets[line.entity])
+    places = np.flatnonzero(np.isfinite(moves))
     newest = np.searchsorted(places, samples.stop, side="left")
     lag = newest[:, None] - 1 - np.arange(_SLOW)
     place = places[np.maximum(lag, 0)] if len(places) else np.zeros_like(lag)

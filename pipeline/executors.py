@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -88,9 +89,9 @@ def _in_processes(
                 yield future.result()
     except BrokenProcessPool as error:
         raise RuntimeError(
-            "a worker process must not die; one did (killed, or out of memory). Run "
-            "again: finished tasks are kept. `--set executor.kind=serial` shows the "
-            "error itself."
+            "a worker process must not die; one did (killed, out of memory, or started "
+            "by a script without `if __name__ == '__main__':`). Run again: finished "
+            "tasks are kept. `--set executor.kind=serial` shows the error itself."
         ) from error
     finally:
         if pending:  # after Ctrl-C or an error nobody waits for what still runs
@@ -101,12 +102,24 @@ def _in_processes(
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: this process ends them in order."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Hold Ctrl-C back while processes start, and keep it away from them for good.
+
+    Starting one takes seconds, and half a start leaves a process that nobody knows.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where Ctrl-C never arrives
+        return
+    held: list[int] = []
+    # The processes inherit the mask; here another thread may take the signal.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if held:
+        raise KeyboardInterrupt
 
 
 class _Worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from infoset.data.sources.tabular import source_path
 from infoset.models.forecasts import Forecaster
 
 from .config import Experiment, content_digest, load_experiment
+from .forecaster_specs import Installed
 from .progress import Progress
 from .provenance import code_digest, files_digest, library_versions
 from .run_files import RunFiles, read_json
@@ -105,7 +107,9 @@ def run(
     own = dict(forecasters or {})
     _require_distinct(experiment, own)
     _require_baseline(experiment, own)
-    request = None if log is not None or own else request_digest(experiment, base)
+    request = None
+    if log is None and not own and not _has_installed(experiment):
+        request = request_digest(experiment, base)
     files = RunFiles(experiment.run_dir)
     if request and is_done(experiment, files, request):
         return Run(files.folder, is_new=False)
@@ -114,6 +118,7 @@ def run(
     from .stages import run_stages  # noqa: PLC0415
 
     with files.locked():
+        files.clear()
         started = time.time()
         tracker = ExperimentTracker.open(
             experiment.tracking_uri,
@@ -132,12 +137,13 @@ def run(
                 log=log,
                 own=own,
                 progress=Progress(enabled=show_progress),
-                request=request,
+                command=_command(config, overrides),
                 started=started,
             )
             write_report(files.folder)
             tracker.log_artifacts([files.report])
             tracker.finish()
+        files.mark_done(request)
     return Run(files.folder, is_new=True)
 
 
@@ -158,11 +164,8 @@ def request_digest(experiment: Experiment, base: Path) -> str:
 
 def is_done(experiment: Experiment, files: RunFiles, request: str) -> bool:
     """Whether the very same request was finished, is on disk, and is tracked."""
-    summary = read_json(files.summary)
     return (
-        summary is not None
-        and summary.get("request") == request
-        and all(path.is_file() for path in files.results)
+        files.is_done(request)
         and ExperimentTracker.find_finished(
             experiment.tracking_uri,
             experiment.name,
@@ -171,6 +174,18 @@ def is_done(experiment: Experiment, files: RunFiles, request: str) -> bool:
         )
         is not None
     )
+
+
+def _has_installed(experiment: Experiment) -> bool:
+    """Whether a forecaster comes from another package, whose code is not known here."""
+    return any(isinstance(s, Installed) for s in experiment.forecasters.values())
+
+
+def _command(config: str | Path | Mapping[str, Any], overrides: Sequence[str]) -> str:
+    if isinstance(config, Mapping):
+        return "infoset.pipeline.run(...) from Python, with the configuration below"
+    settings = [f"--set {shlex.quote(override)}" for override in overrides]
+    return " ".join(["infoset run", str(config), *settings])
 
 
 def _require_distinct(experiment: Experiment, own: Mapping[str, Forecaster]) -> None:

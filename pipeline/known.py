@@ -141,7 +141,13 @@ def _rows(
     time: pd.Timestamp,
     periods: int,
 ) -> list[dict[str, object]]:
-    read = vintage(log, stream, entity=owner, forecast_time=time)
+    read = vintage(
+        log,
+        stream,
+        entity=owner,
+        forecast_time=time,
+        boundary=experiment.boundary,
+    )
     if read.empty:
         blank: dict[str, object] = dict.fromkeys(COLUMNS, "")
         return [blank | {"entity": owner, "stream": stream, "values": NOTHING}]

@@ -14,7 +14,7 @@ from infoset.models.forecasts import Forecaster
 from .config import Experiment, content_digest
 from .forecaster_specs import Boosting, Ewma, Historical, Linear, RidgeSpec, Softmax
 from .preparation import Prepared, histories
-from .provenance import code_digest, library_versions
+from .provenance import NUMERIC_LIBRARIES, code_digest, library_versions
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,23 @@ def plan(
     own : Mapping[str, Forecaster]
         The user's own forecaster objects by name.
     """
+    data = {
+        (str(history), place): _data_content(experiment, prepared, history, place)
+        for history in histories(experiment)
+        for place in range(len(prepared.folds))
+    }
     tasks: list[Task] = []
     for name in [*experiment.forecasters, *own]:
         spec = experiment.forecasters.get(name)
         every = isinstance(spec, Linear | Softmax)
+        parts = _forecaster_content(experiment, name, own)
         for history in histories(experiment) if every else (experiment.history,):
             for seed in experiment.seeds if every else experiment.seeds[:1]:
-                parts = _forecaster_content(experiment, name, own)
                 for place in range(len(prepared.folds)):
                     content = parts and {
                         **parts,
                         "seed": seed,
-                        "data": _data_content(experiment, prepared, history, place),
+                        "data": data[str(history), place],
                     }
                     digest = content_digest(content) if content else ""
                     tasks.append(Task(name, history, place, seed, digest))
@@ -82,15 +87,15 @@ def plan(
 def _forecaster_content(
     experiment: Experiment, name: str, own: Mapping[str, Forecaster]
 ) -> dict[str, object] | None:
+    """Return what decides a forecaster's results beside its data; None = unknown."""
+    content: dict[str, object] = {
+        "scale": experiment.scale.model_dump(mode="json"),
+        **_code(),
+    }
     if name in own:
         digest = getattr(own[name], "digest", None)
-        return {"own": str(digest), "code": _code()} if digest else None
+        return content | {"own": str(digest)} if digest else None
     spec = experiment.forecasters[name]
-    content: dict[str, object] = {
-        "forecaster": spec.model_dump(mode="json"),
-        "scale": experiment.scale.model_dump(mode="json"),
-        "code": _code(),
-    }
     match spec:
         case Linear() | Softmax():
             content["network"] = experiment.network.model_dump(mode="json")
@@ -99,7 +104,7 @@ def _forecaster_content(
             pass
         case _:
             return None
-    return content
+    return content | {"forecaster": spec.model_dump(mode="json")}
 
 
 def _data_content(
@@ -111,7 +116,12 @@ def _data_content(
     used = [fold.train, fold.validation, fold.test]
     train = samples.take(fold.train)
     labels = spans["target"].to_numpy()
+    arrays = samples.arrays
     return {
+        # The declared vocabulary decides the shape of a network and its first weights.
+        "streams": list(arrays.streams),
+        "channels": [list(channel) for channel in arrays.channels],
+        "levels": sorted(list(level) for level in arrays.levels),
         "history": history.model_dump(mode="json"),
         "boundary": experiment.boundary,
         "targets": [target.model_dump(mode="json") for target in experiment.targets],
@@ -137,4 +147,4 @@ def _data_content(
 def _code() -> dict[str, object]:
     # A changed line, or another version of a library, may change a result.
     code = code_digest("infoset.data", "infoset.models")
-    return {"code": code, "versions": library_versions()}
+    return {"code": code, "versions": library_versions(NUMERIC_LIBRARIES)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +84,13 @@ def declared_changes(experiment: Experiment, log: EventLog) -> dict[str, Change]
     }
     for target in experiment.targets:
         needed = Change(column=target.column, kind=target.kind)
-        wanted.setdefault(target.stream, needed)
+        given = wanted.setdefault(target.stream, needed)
+        if (given.column, given.kind) != (needed.column, needed.kind):
+            raise ValueError(
+                f"a target must be the change of its stream {target.stream!r} "
+                f"({given.kind} of {given.column}); got {needed.kind} of "
+                f"{needed.column}. Give the other value a stream of its own."
+            )
     return wanted
 
 
@@ -131,9 +137,31 @@ def prepare(experiment: Experiment, log: EventLog) -> Prepared:
         )
         for history in histories(experiment)
     }
-    folds = experiment.folds.walk_forward().split(kept)
+    folds, unknown = _with_trained_entities(
+        experiment.folds.walk_forward().split(kept), kept
+    )
     excluded = _excluded(log, points, kept, folds, samples[str(experiment.history)])
+    excluded.loc[len(excluded)] = {
+        "what": "validation and test rows, summed over folds",
+        "reason": "of an entity without a training row in the fold",
+        "count": unknown,
+    }
     return Prepared(log=raw, samples=samples, folds=folds, excluded=excluded)
+
+
+def _with_trained_entities(
+    folds: tuple[Fold, ...], points: pd.DataFrame
+) -> tuple[tuple[Fold, ...], int]:
+    """Leave out entities that a fold cannot have learned; return how many rows."""
+    entity = points["entity"].to_numpy(dtype=object)
+    answer, dropped = [], 0
+    for fold in folds:
+        trained = list(set(entity[fold.train]))
+        validation = fold.validation[np.isin(entity[fold.validation], trained)]
+        test = fold.test[np.isin(entity[fold.test], trained)]
+        dropped += len(fold.validation) - len(validation) + len(fold.test) - len(test)
+        answer.append(replace(fold, validation=validation, test=test))
+    return tuple(answer), dropped
 
 
 def _excluded(
@@ -147,17 +175,29 @@ def _excluded(
     rows = [
         {
             "what": f"forecast times of {entity}",
-            "reason": "no target: before the first or after the last value",
+            "reason": "no target: no value before, or none after, the forecast time",
             "count": int(count),
         }
         for entity, count in unresolved.items()
     ]
     tested = np.concatenate([fold.test for fold in folds])
+    learned = np.concatenate([[*fold.train, *fold.validation] for fold in folds])
+    unused = np.setdiff1d(np.arange(len(kept)), np.union1d(tested, learned))
     rows += [
         {
-            "what": "forecast times",
-            "reason": "before the first test span: training and validation only",
-            "count": len(kept) - len(tested),
+            "what": "forecast points",
+            "reason": "for training and validation only, not scored",
+            "count": len(np.setdiff1d(learned, tested)),
+        },
+        {
+            "what": "forecast points",
+            "reason": "in no span of any fold",
+            "count": len(unused),
+        },
+        {
+            "what": "training rows, summed over folds",
+            "reason": "embargoed",
+            "count": sum(fold.embargo_size for fold in folds),
         },
         {
             "what": "training rows, summed over folds",

@@ -12,16 +12,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-_LIBRARIES = (
-    "infoset",
+NUMERIC_LIBRARIES = (
+    "exchange_calendars",
     "numpy",
     "pandas",
     "pyarrow",
-    "torch",
     "pytorch-lightning",
     "scikit-learn",
-    "mlflow",
+    "scipy",
+    "torch",
 )
+ALL_LIBRARIES = ("infoset", "arch", "mlflow", *NUMERIC_LIBRARIES)
 
 
 @cache
@@ -35,9 +36,9 @@ def code_digest(*packages: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def library_versions() -> dict[str, str]:
-    """Return the versions that decide the numbers of a run."""
-    return {"python": platform.python_version()} | {n: version(n) for n in _LIBRARIES}
+def library_versions(libraries: tuple[str, ...] = ALL_LIBRARIES) -> dict[str, str]:
+    """Return the versions of Python and some libraries, by name."""
+    return {"python": platform.python_version()} | {n: version(n) for n in libraries}
 
 
 def machine() -> str:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pandas as pd
@@ -66,6 +67,11 @@ class RunFiles:
         return self.folder / "tasks"
 
     @property
+    def done(self) -> Path:
+        """Return the mark of a finished run: its request and the digests of its files."""
+        return self.folder / "done.json"
+
+    @property
     def results(self) -> tuple[Path, ...]:
         """Return everything that a finished run has written."""
         return (
@@ -77,6 +83,26 @@ class RunFiles:
             self.certificate,
             self.summary,
             self.report,
+        )
+
+    def clear(self) -> None:
+        """Remove the results of an earlier run; those of its tasks stay."""
+        for path in (self.done, *self.results):
+            path.unlink(missing_ok=True)
+
+    def mark_done(self, request: str | None) -> None:
+        """Say that every result is there; the last thing that a run does."""
+        digests = {path.name: _sha256(path) for path in self.results}
+        write_json(self.done, {"request": request, "sha256": digests})
+
+    def is_done(self, request: str) -> bool:
+        """Whether this very request was finished and its results are unchanged."""
+        mark = read_json(self.done)
+        return (
+            mark is not None
+            and mark.get("request") == request
+            and all(path.is_file() for path in self.results)
+            and mark.get("sha256") == {p.name: _sha256(p) for p in self.results}
         )
 
     @contextmanager
@@ -125,6 +151,10 @@ def remove_leftovers(folder: Path) -> int:
         else:
             leftover.unlink()
     return len(leftovers)
+
+
+def _sha256(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:

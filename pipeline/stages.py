@@ -18,7 +18,7 @@ from .evaluation.summary import evaluate, json_records
 from .executors import execute
 from .folds import fold_table
 from .latency import measure_latency
-from .plan import plan
+from .plan import Task, plan
 from .preparation import Prepared, load_log, prepare
 from .progress import Progress
 from .provenance import library_versions, machine
@@ -26,6 +26,7 @@ from .run_files import RunFiles, write_frame, write_json, write_text
 from .task_store import StoredTask, TaskStore
 from .tracked_tasks import log_run, log_tasks
 from .tracking import ExperimentTracker
+from .walk_forward import fold_data, task_forecaster
 
 
 def run_stages(
@@ -37,12 +38,12 @@ def run_stages(
     log: EventLog | None,
     own: Mapping[str, Forecaster],
     progress: Progress,
-    request: str | None,
+    command: str,
     started: float,
 ) -> None:
     """Do everything between the configuration and the report, and log it.
 
-    See `experiment.run`; `request` is stored with the results, to find them again.
+    See `experiment.run`; `command` is what reproduces the run.
     """
     progress.stage("Reading the sources and cutting the information sets")
     events = load_log(experiment, base) if log is None else log
@@ -58,7 +59,8 @@ def run_stages(
     progress.stage("Measuring latency and checking for look-ahead")
     networks = _last_networks(experiment, stored)
     write_frame(files.latency, _latency(experiment, prepared, networks))
-    certificate = certify(experiment, prepared, networks)
+    fitted = networks | _fitted_again(experiment, prepared, stored, own)
+    certificate = certify(experiment, prepared, fitted)
     write_json(files.certificate, certificate.to_json())
     write_json(
         files.summary,
@@ -68,11 +70,10 @@ def run_stages(
             "versions": library_versions(),
             "config_digest": experiment.digest,
             "test_fingerprint": prepared.test_fingerprint(experiment.history),
-            "command": f"infoset run {experiment.name}",
+            "command": command,
             "started": pd.Timestamp(started, unit="s", tz="UTC").isoformat(),
             "seconds": round(time.time() - started, 1),
             "machine": machine(),
-            "request": request,
         },
     )
     progress.stage("Logging to MLflow")
@@ -91,12 +92,17 @@ def _finished_tasks(
     store = TaskStore(files.tasks)
     store.clear_leftovers()
     tasks = plan(experiment, prepared, own)
-    found = {task: store.find(task) for task in tasks}
-    missing = [task for task, result in found.items() if result is None]
-    results = execute(experiment, prepared, missing, store, own)
-    for result in progress.track(results, len(missing), "Fitting and forecasting"):
-        found[result.task] = result
-    return [result for result in found.values() if result is not None]
+    missing: dict[str, Task] = {}
+    for task in tasks:
+        if store.find(task) is None:
+            # Two forecasters of one digest are one piece of work.
+            missing.setdefault(task.digest or task.label, task)
+    results = execute(experiment, prepared, list(missing.values()), store, own)
+    made = {
+        result.task: result
+        for result in progress.track(results, len(missing), "Fitting and forecasting")
+    }
+    return [made.get(task) or store.required(task) for task in tasks]
 
 
 def _last_networks(
@@ -113,6 +119,25 @@ def _last_networks(
         for name, result in newest.items()
         if result.model
     }
+
+
+def _fitted_again(
+    experiment: Experiment,
+    prepared: Prepared,
+    stored: Sequence[StoredTask],
+    own: Mapping[str, Forecaster],
+) -> dict[str, Forecaster]:
+    """Return the forecasters without a stored network, fitted on the last fold again."""
+    last = len(prepared.folds) - 1
+    samples = prepared.samples[str(experiment.history)]
+    data = fold_data(experiment, samples, prepared.folds[last])
+    fitted: dict[str, Forecaster] = {}
+    for result in stored:
+        if result.model is None and result.task.fold == last:
+            forecaster = task_forecaster(experiment, result.task, own)
+            forecaster.fit(data.train, data.validation)
+            fitted[result.task.forecaster] = forecaster
+    return fitted
 
 
 def _latency(

@@ -87,6 +87,22 @@ class TaskStore:
             return None
         return StoredTask(task, folder, curve, *times)
 
+    def required(self, task: Task) -> StoredTask:
+        """Return the task's result.
+
+        Raises
+        ------
+        ValueError
+            If it is not there.
+        """
+        found = self.find(task)
+        if found is None:
+            raise ValueError(
+                f"the result of a task must be in {self.folder}; got none of "
+                f"{task.label}. Run again."
+            )
+        return found
+
     def write(self, result: TaskResult) -> StoredTask:
         """Write a result and return it as stored."""
         name = result.task.digest or f"own-{_slug(result.task)}"
@@ -98,7 +114,7 @@ class TaskStore:
         if isinstance(result.forecaster, AttentionForecaster):
             result.forecaster.save(partial / _MODEL)
         record = {
-            "sha256": sha256((partial / _FORECASTS).read_bytes()).hexdigest(),
+            "sha256": _digests(partial),
             "label": result.task.label,
             "curve": [list(point) for point in result.curve],
             "started": result.started,
@@ -110,6 +126,16 @@ class TaskStore:
         return StoredTask(
             result.task, folder, result.curve, result.started, result.ended
         )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a task but its record."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if path.name != _RECORD
+    }
 
 
 def _slug(task: Task) -> str:

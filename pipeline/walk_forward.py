@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from infoset.data.sequences import CausalScale, Samples
-from infoset.models.forecasts import Forecaster, Forecasts
+from infoset.models.forecasts import LEVELS, Forecaster, Forecasts
 
 from .config import Experiment
 from .folds import Fold
@@ -118,7 +119,8 @@ def task_forecaster(
 ) -> Forecaster:
     """Return the task's forecaster, not yet fitted to its fold."""
     if task.forecaster in own:
-        return own[task.forecaster]
+        # A copy for each task: what one fold taught must not reach another.
+        return deepcopy(own[task.forecaster])
     return build_forecaster(
         experiment.forecasters[task.forecaster],
         network=experiment.network,
@@ -133,12 +135,17 @@ def forecast_frame(task: Task, data: FoldData, forecasts: Forecasts) -> pd.DataF
     Raises
     ------
     ValueError
-        If the forecaster did not answer every sample.
+        If the forecaster did not answer every sample, or at other levels.
     """
     if len(forecasts) != len(data.test):
         raise ValueError(
             f"forecaster {task.forecaster!r} must forecast every sample; got "
             f"{len(forecasts)} forecasts for {len(data.test)} samples."
+        )
+    if forecasts.levels != LEVELS:
+        raise ValueError(
+            f"forecaster {task.forecaster!r} must forecast the levels {LEVELS}; got "
+            f"{forecasts.levels}. Forecasts of other levels cannot be compared."
         )
     points = data.test_points
     frame = pd.DataFrame(

@@ -8,6 +8,7 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from infoset.data.calendars import next_sessions
+from infoset.data.durations import duration_ns
 
 from .cells import SourceTable, matches, text_cells
 from .declared_clocks import (
@@ -19,7 +20,6 @@ from .declared_clocks import (
     DateStamp,
     InstantStamp,
     PeriodEnd,
-    duration_ns,
 )
 from .local_times import ClockColumn, local_instants
 

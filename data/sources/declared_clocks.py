@@ -17,52 +17,12 @@ from pydantic import (
 )
 
 from infoset.data.calendars import calendar_complaint
+from infoset.data.durations import Duration, PositiveDuration
 from infoset.data.strict import Strict
 
 from .nearest import did_you_mean
 
-_NANOSECONDS = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "min": 60 * 10**9,
-    "h": 3600 * 10**9,
-    "d": 86400 * 10**9,
-}
-_DURATION = re.compile(rf"(\d{{1,18}})({'|'.join(_NANOSECONDS)})")
-_LONGEST = 3650 * _NANOSECONDS["d"]
 _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
-
-
-def duration_ns(text: str) -> int:
-    """Return a duration such as ``90min`` in nanoseconds.
-
-    Raises
-    ------
-    ValueError
-        Unless it is a whole number and one of ns, us, ms, s, min, h, d, and at most
-        3650 days.
-    """
-    found = _DURATION.fullmatch(text)
-    length = int(found[1]) * _NANOSECONDS[found[2]] if found else _LONGEST + 1
-    if length > _LONGEST:
-        raise ValueError(
-            "must be a whole number and one of ns, us, ms, s, min, h, d, such as "
-            f"'90min', and at most 3650d; got {text!r}"
-        )
-    return length
-
-
-def _duration(text: str) -> str:
-    duration_ns(text)
-    return text
-
-
-def _bar_length(text: str) -> str:
-    if duration_ns(text) == 0:
-        raise ValueError(f"must be longer than nothing; got {text!r}")
-    return text
 
 
 def _time_of_day(given: object) -> object:
@@ -125,7 +85,7 @@ class BarOpen(Strict):
 
     column: str
     stamp: Literal["bar_open"]
-    bar: Annotated[str, AfterValidator(_bar_length)]
+    bar: PositiveDuration
     zone: Zone | None = None
     format: Annotated[str, AfterValidator(_pattern)] | None = None
 
@@ -219,7 +179,7 @@ class AfterDays(Strict):
 class AfterLag(Strict):
     """A fixed time after the event; ``0s`` for at once."""
 
-    lag: Annotated[str, AfterValidator(_duration)]
+    lag: Duration
 
 
 Availability = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -380,25 +381,29 @@ def test_an_empty_information_set_has_a_forecast(infoset: Call, place: Place) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["serial", "processes"])
 def test_ctrl_c_keeps_finished_tasks_and_the_next_run_goes_on(
-    infoset: Call, place: Place
+    kind: str, infoset: Call, place: Place
 ) -> None:
     shorter = [BASELINES, "history_lengths=[]", "folds.test_size=2W"]
     arguments = ["run", "smoke", *place.settings(*shorter)]
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*COMMAND, *arguments, "--set", f"executor.kind={kind}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=place.folder,
+        start_new_session=True,
     )
     try:
         while not place.tasks() and process.poll() is None:
             time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+        # It waits for the end of every process that holds the pipes.
         out, err = process.communicate(timeout=60)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, out) == (130, "")
     assert err == "infoset: interrupted. Finished tasks are kept; run again to go on.\n"
     assert not (place.runs / "smoke" / "run.json").exists()

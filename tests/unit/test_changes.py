@@ -87,7 +87,7 @@ def test_a_change_equals_the_one_found_by_looking_at_every_event(frames):
 
 
 def test_a_change_of_a_period_older_than_the_file_revises_is_missing():
-    rule = Change(column="value", kind="difference", max_age="30D")
+    rule = Change(column="value", kind="difference", max_age="30d")
     changed = with_change(log_of(payrolls()), "macro/PAYEMS", rule)
     got = changed.to_pandas("macro/PAYEMS")["change"].to_numpy()
     np.testing.assert_array_equal(got, [np.nan, np.nan, -17.0, np.nan, np.nan])

@@ -88,7 +88,10 @@ def test_an_empty_log_has_no_span():
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"kind": "interval", "interval": "soon"}, "must be a duration .* got 'soon'"),
+        (
+            {"kind": "interval", "interval": "soon"},
+            "must be a whole number and one of .* got 'soon'",
+        ),
         ({"kind": "interval", "intervall": "1h"}, "Did you mean 'interval'"),
         ({"kind": "hourly"}, "does not match any of the expected tags"),
     ],
