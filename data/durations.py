@@ -15,6 +15,7 @@ _NANOSECONDS = {
     "min": 60 * 10**9,
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
+    "D": 86400 * 10**9,  # as pandas writes it
 }
 _DURATION = re.compile(rf"(\d{{1,18}})({'|'.join(_NANOSECONDS)})")
 _LONGEST = 3650 * _NANOSECONDS["d"]

@@ -77,13 +77,12 @@ class TaskStore:
             return None
         try:
             record = json.loads((folder / _RECORD).read_text())
-            content = (folder / _FORECASTS).read_bytes()
             curve = tuple((int(step), float(loss)) for step, loss in record["curve"])
             times = float(record["started"]), float(record["ended"])
-            digest = record["sha256"]
+            digests = record["sha256"]
         except (OSError, ValueError, KeyError, TypeError):  # half a record is none
             return None
-        if sha256(content).hexdigest() != digest:
+        if digests != _digests(folder):
             return None
         return StoredTask(task, folder, curve, *times)
 

@@ -123,7 +123,9 @@ def chunked(
         levels=levels,
     )
     end = _at_last_row(end, clock, levels)
-    return ratio(sums), separated(end, count_after(q, mask, old))
+    return ratio(sums[..., :-1], sums[..., -1:]), separated(
+        end, count_after(q, mask, old)
+    )
 
 
 def fused(
@@ -184,7 +186,7 @@ def read(
     query: Float[Tensor, "B H P R"], state: LinearState
 ) -> Float[Tensor, "B H P V"]:
     """Return what features of queries read from a whole state."""
-    return ratio(query @ joined(state))
+    return ratio(query @ state.S, query @ state.z[..., None])
 
 
 def key_features(
@@ -206,13 +208,14 @@ def query_features(
     return torch.where(usable, phi(torch.where(usable, q, 0)), 0)
 
 
-def ratio(sums: Float[Tensor, "B H T W"]) -> Float[Tensor, "B H T V"]:
-    """Divide by the last column; zeros, and zero gradients, where it is zero.
+def ratio(
+    weighted: Float[Tensor, "B H T V"], total: Float[Tensor, "B H T 1"]
+) -> Float[Tensor, "B H T V"]:
+    """Divide sums by totals; zeros, and zero gradients, where the total is zero.
 
     Both `where` are needed: the gradient of a division by zero is NaN even where its
     value is not chosen.
     """
-    weighted, total = sums[..., :-1], sums[..., -1:]
     empty = total == 0
     return torch.where(empty, 0, weighted / torch.where(empty, 1, total))
 

@@ -162,10 +162,8 @@ class _Gradients:
     def store(self, grad: BackwardWork, i: int) -> None:
         """Write those of block `i`."""
         dq, dk, dv = (blocks[i] for blocks in self.blocks)
-        grad.leave_queries(self.feature_map, dq)
         dclock = None if self.clocks is None else self.clocks[i]
-        grad.leave_keys(self.feature_map, dk, dclock)
-        grad.leave_values(dv)
+        grad.leave(self.feature_map, dq, dk, dv, dclock)
 
 
 class _FusedLinear(torch.autograd.Function):
@@ -215,8 +213,9 @@ class _FusedLinear(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         q, k, v, hidden, y, normaliser, starts = ctx.saved_tensors
         setting, layout = ctx.setting, ctx.setting.layout
-        inputs = None if ctx.work else _Inputs(setting, q, k, v, hidden)
-        work = ctx.work or Work(layout, q, v, forget=setting.forget)
+        work, ctx.work = ctx.work, None
+        inputs = None if work else _Inputs(setting, q, k, v, hidden)
+        work = work or Work(layout, q, v, forget=setting.forget)
         grad = BackwardWork(work, forget=setting.forget)
         of_inputs = _Gradients(setting, q, v)
         dys, ys, normalisers = (layout.flat_blocks(x) for x in (dy, y, normaliser))

@@ -2,12 +2,16 @@
 
 N is the number of chunks in a block, C the rows of a chunk. Values carry a column of
 ones, W = V + 1, so that S and z come out of one product, and so do sum and denominator.
-Views are made once: to make one costs as much as to start a product.
+
+What counts here is how much memory a block touches: arrays that are never needed at
+the same time share theirs. Views are made once, because making one costs as much as
+starting a product.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 from torch import Tensor
@@ -28,26 +32,23 @@ class Work:
     """
 
     def __init__(self, layout: Layout, q: Tensor, v: Tensor, *, forget: bool) -> None:
-        count, chunk, width = layout.lanes * layout.chunks, layout.chunk, v.shape[-1]
-        num_features, empty = q.shape[-1], q.new_empty
-        self.q = empty(count, chunk, num_features)
-        self.k = empty(count, chunk, num_features)
-        self.v = empty(count, chunk, width + 1)
-        self.scores = empty(count, chunk, chunk)
-        self.added = empty(count, num_features, width + 1)
-        self.before = empty(count, num_features, width + 1)
-        self.sums = empty(count, chunk, width + 1)
-        self.reader = torch.empty_like(self.q) if forget else self.q
-        self.writer = torch.empty_like(self.k) if forget else self.k
-        scratch = empty(count * chunk * max(width, num_features))
-        self.scratch_k = scratch[: self.k.numel()].view(self.k.shape)
-        self.scratch_v = scratch[: count * chunk * width].view(count, chunk, width)
+        count, chunk = layout.lanes * layout.chunks, layout.chunk
+        num_features, width = q.shape[-1], v.shape[-1]
+        keyed, valued = (count, chunk, num_features), (count, chunk, width + 1)
+        stated = (count, num_features, width + 1)
+        self.q, self.k, self.v = (q.new_empty(x) for x in (keyed, keyed, valued))
+        self.reader = q.new_empty(keyed) if forget else self.q
+        self.writer = q.new_empty(keyed) if forget else self.k
+        self.before = q.new_empty(stated)
+        # Scratch is needed before the weights and after them, sums after what is added.
+        self.scores, self.scratch = shared(q, (count, chunk, chunk), keyed)
+        self.added, self.sums = shared(q, stated, valued)
         self.k_T, self.writer_T = self.k.mT, self.writer.mT
-        self.values, self.ones = self.v[..., :width], self.v[..., width:]
+        self.values, ones = self.v[..., :width], self.v[..., width:]
         self.weighted, self.total = self.sums[..., :width], self.sums[..., width:]
         self.added_rows = self.added.view(layout.lanes, layout.chunks, -1)
         self.before_rows = self.before.view(layout.lanes, layout.chunks, -1)
-        self.ones.fill_(1)
+        ones.fill_(1)
         self.infinity = q.new_tensor(torch.inf)
         self.fade: Fading | None = None
 
@@ -63,16 +64,16 @@ class Work:
     ) -> None:
         """Fill in the features and values of a block."""
         for rows, features in ((q, self.q), (k, self.k)):
-            out, scratch = features.view(rows.shape), self.scratch_k.view(rows.shape)
-            feature_map.write(rows, out, scratch)
+            shape = rows.shape
+            feature_map.write(rows, features.view(shape), self.scratch.view(shape))
         self.v.view(*v.shape[:-1], -1)[..., :-1].copy_(v)
         if hidden is not None:
             self.k.masked_fill_(hidden, 0)
             self.values.masked_fill_(hidden, 0)
             # As in `usable_queries`, for queries and for their features.
-            size = torch.mul(q, q, out=self.scratch_k.view(q.shape)).sum(-1)
+            size = torch.mul(q, q, out=self.scratch.view(q.shape)).sum(-1)
             usable = torch.isfinite(size.view(hidden.shape))
-            size = torch.mul(self.q, self.q, out=self.scratch_k).sum(-1, keepdim=True)
+            size = torch.mul(self.q, self.q, out=self.scratch).sum(-1, keepdim=True)
             usable &= torch.isfinite(size)
             self.q.masked_fill_(hidden & ~usable, 0)
         self.fade = fade
@@ -114,15 +115,16 @@ class Work:
 
 
 class BackwardWork:
-    """The gradients of what `Work` holds; those of the sums stand in their place."""
+    """The gradients of what `Work` holds, which they use up."""
 
     def __init__(self, work: Work, *, forget: bool) -> None:
-        self.work = work
-        self.scores = torch.empty_like(work.scores)
-        self.after = torch.empty_like(work.before)
+        self.work, values = work, work.values.shape
+        self.sums, self.after = torch.empty_like(work.v), torch.empty_like(work.before)
+        self.scores, self.product = shared(work.q, work.scores.shape, values)
         # Gradients of sums faded like readers, and values faded like writers.
-        self.reader = torch.empty_like(work.sums) if forget else work.sums
+        self.reader = torch.empty_like(work.v) if forget else self.sums
         self.writer = torch.empty_like(work.v) if forget else work.v
+        self.weighted, self.total = self.sums[..., :-1], self.sums[..., -1:]
         self.scores_T, self.weights_T = self.scores.mT, work.scores.mT
         self.q_T, self.v_T, self.before_T = work.q.mT, work.v.mT, work.before.mT
         self.after_T, self.after_S = self.after.mT, self.after[..., :-1]
@@ -130,17 +132,17 @@ class BackwardWork:
 
     def enter(self, dy: Tensor, y: Tensor, normaliser: Tensor) -> None:
         """Write the gradient of a block's sums, from that of the ratio."""
-        work = self.work
-        torch.div(dy, normaliser, out=work.weighted)
-        torch.mul(work.weighted, y, out=work.scratch_v)
-        torch.sum(work.scratch_v, -1, keepdim=True, out=work.total).neg_()
-        if work.fade is not None:
-            torch.mul(work.sums, work.fade.query.flatten(0, 1), out=self.reader)
-            torch.mul(work.v, work.fade.key.flatten(0, 1), out=self.writer)
+        torch.div(dy, normaliser, out=self.weighted)
+        torch.mul(self.weighted, y, out=self.product)
+        torch.sum(self.product, -1, keepdim=True, out=self.total).neg_()
+        fade = self.work.fade
+        if fade is not None:
+            torch.mul(self.sums, fade.query.flatten(0, 1), out=self.reader)
+            torch.mul(self.work.v, fade.key.flatten(0, 1), out=self.writer)
 
     def compare(self, diagonal: int) -> None:
         """Write the gradient of the similarities within each chunk."""
-        torch.bmm(self.work.sums, self.v_T, out=self.scores)
+        torch.bmm(self.sums, self.v_T, out=self.scores)
         self.work.restrict(self.scores, diagonal)
 
     def accumulate(self, carry: Tensor) -> Tensor:
@@ -154,31 +156,37 @@ class BackwardWork:
         after[:, -1].add_(carry)
         return torch.bmm(fade.carry.mT, added)[:, 0]
 
-    def leave_queries(self, feature_map: PointwiseMap, dq: Tensor) -> None:
-        """Write the gradient of a block's queries."""
-        torch.bmm(self.scores, self.work.k, out=dq)
-        dq.baddbmm_(self.reader, self.before_T)
-        feature_map.slope(self.work.q, self.work.scratch_k)
-        dq.mul_(self.work.scratch_k)
-
-    def leave_keys(
-        self, feature_map: PointwiseMap, dk: Tensor, dclock: Tensor | None
+    def leave(
+        self,
+        feature_map: PointwiseMap,
+        dq: Tensor,
+        dk: Tensor,
+        dv: Tensor,
+        dclock: Tensor | None,
     ) -> None:
-        """Write the gradients of a block's keys and of their clock."""
+        """Write the gradients of a block's inputs."""
         work = self.work
+        torch.bmm(self.weights_T, self.weighted, out=dv)
+        dv.baddbmm_(work.writer, self.after_S)
+        torch.bmm(self.scores, work.k, out=dq)
+        dq.baddbmm_(self.reader, self.before_T)
         torch.bmm(self.scores_T, work.q, out=dk)
         dk.baddbmm_(self.writer, self.after_T)
         if dclock is not None:
             # A key's own exponent multiplies all of its features.
-            torch.mul(dk, work.k, out=work.scratch_k)
-            dclock.copy_(work.scratch_k.sum(-1, keepdim=True))
-        feature_map.slope(work.k, work.scratch_k)
-        dk.mul_(work.scratch_k)
+            torch.mul(dk, work.k, out=work.scratch)
+            dclock.copy_(work.scratch.sum(-1, keepdim=True))
+        for grad, features in ((dq, work.q), (dk, work.k)):
+            feature_map.slope(features, work.scratch)
+            grad.mul_(work.scratch)
 
-    def leave_values(self, dv: Tensor) -> None:
-        """Write the gradient of a block's values."""
-        torch.bmm(self.weights_T, self.work.weighted, out=dv)
-        dv.baddbmm_(self.work.writer, self.after_S)
+
+def shared(like: Tensor, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Return new arrays of the given shapes in the same memory."""
+    sizes = [math.prod(shape) for shape in shapes]
+    memory = like.new_empty(max(sizes))
+    pairs = zip(sizes, shapes, strict=True)
+    return [memory[:size].view(shape) for size, shape in pairs]
 
 
 def running_sum(
@@ -186,7 +194,8 @@ def running_sum(
 ) -> Tensor:
     """Write what comes before each of N rows, `carry` and earlier rows; return all.
 
-    Products with a triangle of ones, for rows [L, N, X] and carry [L, X].
+    Products with a triangle of ones, for rows [L, N, X] and carry [L, X]. `reverse`
+    runs from the last row to the first.
     """
     lanes, length, _ = rows.shape
     starts = range(0, length, _GROUP)

@@ -385,7 +385,7 @@ def test_an_empty_information_set_has_a_forecast(infoset: Call, place: Place) ->
 def test_ctrl_c_keeps_finished_tasks_and_the_next_run_goes_on(
     kind: str, infoset: Call, place: Place
 ) -> None:
-    shorter = [BASELINES, "history_lengths=[]", "folds.test_size=2W"]
+    shorter = [BASELINES, "history_lengths=[]", "folds.test_size=1M"]
     arguments = ["run", "smoke", *place.settings(*shorter)]
     process = subprocess.Popen(
         [*COMMAND, *arguments, "--set", f"executor.kind={kind}"],

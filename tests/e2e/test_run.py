@@ -22,6 +22,7 @@ FILES = {
     "certificate.json",
     "comparison.json",
     "config.yaml",
+    "done.json",
     "forecasts.parquet",
     "latency.parquet",
     "report.html",
@@ -103,6 +104,17 @@ def test_a_changed_setting_redoes_only_what_it_touches(finished, place):
     assert all(label.startswith("boosting") for label in labels)
 
 
+@pytest.mark.usefixtures("finished")
+def test_an_unfinished_run_goes_on_from_the_tasks_that_are_there(place):
+    copy = place / "unfinished"
+    shutil.copytree(place / "runs", copy / "runs")
+    folder = copy / "runs" / "smoke"
+    (folder / "done.json").unlink()
+    before = {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")}
+    assert run("smoke", overrides=settings(copy)).is_new
+    assert {p: p.stat().st_mtime_ns for p in (folder / "tasks").rglob("*")} == before
+
+
 def test_a_damaged_result_is_made_again_with_the_same_bytes(finished, place):
     copy = place / "damaged"
     shutil.copytree(place / "runs", copy / "runs")
@@ -110,7 +122,7 @@ def test_a_damaged_result_is_made_again_with_the_same_bytes(finished, place):
     victim = min((folder / "tasks").glob("*/forecasts.parquet"))
     good = victim.read_bytes()
     victim.write_bytes(good[:100])
-    (folder / "run.json").unlink()
+    (folder / "done.json").unlink()
     (folder / "tasks" / "x.partial-1").mkdir()
     run("smoke", overrides=settings(copy))
     assert victim.read_bytes() == good
@@ -123,9 +135,13 @@ def test_a_damaged_result_is_made_again_with_the_same_bytes(finished, place):
 def test_the_certificate_of_the_run_passes_and_says_what_was_tried(finished):
     certificate = json.loads((finished.folder / "certificate.json").read_text())
     assert certificate["passed"] is True
-    levels = [check["level"] for check in certificate["checks"]]
-    assert levels == ["data", "model", "model"]
-    assert all(check["num_points"] == 5 for check in certificate["checks"])
+    checks = {check["name"]: check for check in certificate["checks"]}
+    assert checks["inputs without the future"]["num_points"] == 5
+    for name in set(finished.forecasts["forecaster"]):
+        assert f"forecasts of {name} without the future" in checks
+    assert (
+        "move by up to 0." in checks["forecasts of ewma without the future"]["detail"]
+    )
 
 
 def test_mlflow_holds_one_parent_and_a_finished_child_per_task(finished, place):
@@ -182,6 +198,38 @@ for run_id, model in runs.items():
         answer = loaded.predict(example).drop(columns="point")
         print(json.dumps(answer.to_numpy().tolist()))
 """
+
+
+class SeesTheFuture:
+    """Reads what lies behind the information set: the certificate must say so."""
+
+    def fit(self, train, validation):
+        pass
+
+    def forecast(self, samples):
+        centre = np.zeros(len(samples))
+        for row, entity in enumerate(samples.entity):
+            line = samples.timelines[entity]
+            later = line.rows[samples.stop[row] :][:3]
+            centre[row] = np.nansum(line.arrays.values[later, 0])
+        width = np.linspace(-1, 1, len(LEVELS))
+        return Forecasts(centre[:, None] + width)
+
+
+def test_a_forecaster_that_reads_the_future_fails_the_certificate(tmp_path):
+    finished = run(
+        "smoke",
+        overrides=[
+            *settings(tmp_path),
+            "forecasters={ewma: {kind: ewma}}",
+            "history_lengths=[]",
+        ],
+        forecasters={"cheat": SeesTheFuture()},
+    )
+    certificate = json.loads((finished.folder / "certificate.json").read_text())
+    failed = [c["name"] for c in certificate["checks"] if c["num_failures"]]
+    assert certificate["passed"] is False
+    assert failed == ["forecasts of cheat without the future"]
 
 
 class LastMoves:
