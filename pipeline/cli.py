@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 _PIPE_WIDTH = 150
@@ -108,8 +109,8 @@ def main() -> None:
         app(standalone_mode=True)
     except (ValueError, TypeError, OSError) as error:
         lines = [str(error), *getattr(error, "__notes__", ())]
-        print(f"infoset: {chr(10).join(lines)}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        print("infoset: " + "\n".join(lines), file=sys.stderr)
+        sys.exit(FAILED if isinstance(error, ChildProcessError) else BAD_INPUT)
     except (KeyboardInterrupt, SystemExit) as end:
         # Typer turns Ctrl-C into an exit without a word.
         code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code

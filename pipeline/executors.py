@@ -40,7 +40,7 @@ def execute(
 
     Raises
     ------
-    RuntimeError
+    ChildProcessError
         If a worker process dies.
     """
     here = [task for task in tasks if task.forecaster in own]
@@ -88,7 +88,7 @@ def _in_processes(
             for future in done:
                 yield future.result()
     except BrokenProcessPool as error:
-        raise RuntimeError(
+        raise ChildProcessError(
             "a worker process must not die; one did (killed, out of memory, or started "
             "by a script without `if __name__ == '__main__':`). Run again: finished "
             "tasks are kept. `--set executor.kind=serial` shows the error itself."

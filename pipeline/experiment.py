@@ -118,7 +118,6 @@ def run(
     from .stages import run_stages  # noqa: PLC0415
 
     with files.locked():
-        files.clear()
         started = time.time()
         tracker = ExperimentTracker.open(
             experiment.tracking_uri,

@@ -48,6 +48,7 @@ def run_stages(
     progress.stage("Reading the sources and cutting the information sets")
     events = load_log(experiment, base) if log is None else log
     prepared = prepare(experiment, events)
+    files.clear()  # from here on the folder is this run's
     write_text(files.config, experiment.to_yaml())
     stored = _finished_tasks(experiment, prepared, files, own, progress)
     forecasts = pd.concat([task.forecasts() for task in stored], ignore_index=True)

@@ -93,7 +93,7 @@ class TrackingStore:
                 self.experiment_id = self._find_experiment()
         except (OSError, sqlite3.DatabaseError) as error:
             raise ValueError(
-                f"tracking.uri must name an MLflow database that can be written; got "
+                f"tracking_uri must name an MLflow database that can be written; got "
                 f"{self.file.uri} ({error}). Change the permissions or name another "
                 f"file."
             ) from error
@@ -240,7 +240,7 @@ class TrackingStore:
                 raise
         if found.lifecycle_stage != "active":
             raise ValueError(
-                f"tracking.experiment must not be a deleted one; got "
+                f"name must not be a deleted one; got "
                 f"{self.experiment!r} ({self.file.path}). Restore it with `mlflow "
                 f"experiments restore` or choose another name."
             )

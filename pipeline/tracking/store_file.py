@@ -42,13 +42,13 @@ class StoreFile:
         location = uri.removeprefix(_SCHEME)
         if not uri.startswith(_SCHEME) or location in {"", ":memory:"}:
             raise ValueError(
-                f"tracking.uri must be {_SCHEME} and the path of a file; got {uri!r}. "
+                f"tracking_uri must be {_SCHEME} and the path of a file; got {uri!r}. "
                 f"Write for example {_SCHEME}mlflow.db."
             )
         self.path = Path(location).absolute()
         if set("?%") & set(str(self.path)):  # they have a meaning of their own there
             raise ValueError(
-                f"tracking.uri must be a path without ? and %; got {self.path}. "
+                f"tracking_uri must be a path without ? and %; got {self.path}. "
                 f"Name a file in another directory."
             )
         self.uri = f"{_SCHEME}{self.path}"

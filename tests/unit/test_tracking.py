@@ -436,7 +436,7 @@ def test_model_without_its_file_is_refused(place: Place) -> None:
 )
 def test_uri_that_names_no_file_is_refused(uri: str) -> None:
     with pytest.raises(
-        ValueError, match=r"tracking\.uri must be sqlite:/// and .*Write for example"
+        ValueError, match=r"tracking_uri must be sqlite:/// and .*Write for example"
     ):
         StoreFile(uri)
 
@@ -493,7 +493,7 @@ def test_store_that_cannot_be_written_is_one_clear_error(
     path = spoil(tmp_path)
     started = path.read_bytes() if path.is_file() else b""
     with pytest.raises(
-        ValueError, match=r"tracking\.uri must name an MLflow database .*name another"
+        ValueError, match=r"tracking_uri must name an MLflow database .*name another"
     ):
         TrackingStore(f"sqlite:///{path}", "curve").connect()
     assert (path.read_bytes() if path.is_file() else b"") == started
