@@ -101,14 +101,16 @@ def check_shapes(
     if k.ndim != 4:
         message = f"k must be [B, H, T, K]; got {list(k.shape)}."
         raise ValueError(message)
-    batch, heads, length = k.shape[:3]
-    _check_axes("v", v[..., 0] if v.ndim == 4 else v, (batch, heads, length), "k")
-    if q is not None:
-        _check_axes("q", q, tuple(k.shape), "k")
-    if decay is not None:
-        _check_axes("decay", decay, (batch, heads, length), "k")
+    rows = k.shape[:3]
+    if v.ndim != 4 or v.shape[:3] != rows:
+        _refuse_axes("v", v[..., 0] if v.ndim == 4 else v, rows)
+    if q is not None and q.shape != k.shape:
+        _refuse_axes("q", q, k.shape)
+    if decay is not None and decay.shape != rows:
+        _refuse_axes("decay", decay, rows)
     if mask is not None:
-        _check_axes("mask", mask, (batch, length), "k")
+        if mask.shape != (rows[0], rows[2]):
+            _refuse_axes("mask", mask, (rows[0], rows[2]))
         if mask.dtype != torch.bool:
             message = (
                 f"mask must be boolean with True for a real event; got {mask.dtype}."
@@ -133,9 +135,6 @@ def check_state(kept: Tensor, v: Tensor) -> None:
         raise ValueError(message)
 
 
-def _check_axes(name: str, x: Tensor, expected: Sequence[int], other: str) -> None:
-    if tuple(x.shape) != tuple(expected):
-        message = (
-            f"{name} must have axes {list(expected)} like {other}; got {list(x.shape)}."
-        )
-        raise ValueError(message)
+def _refuse_axes(name: str, x: Tensor, expected: Sequence[int]) -> None:
+    message = f"{name} must have axes {list(expected)} like k; got {list(x.shape)}."
+    raise ValueError(message)

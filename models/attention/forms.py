@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -80,14 +80,13 @@ def step(
 ) -> tuple[Float[Tensor, "B H 1 V"], LinearState]:
     """Add one visible row: S = S + phi(k) v', z = z + phi(k)."""
     query, key = phi(q), phi(k)
-    old = before or empty_state(key, v)
+    count = count_after(q, None, before)
+    old = before or separated(empty_sums(key, v), torch.zeros_like(count))
     S, z = old.S, old.z
     if decay is not None:
         fade = torch.exp(-decay.to(S.dtype))
         S, z = S * fade[..., None], z * fade
-    new = LinearState(
-        S=torch.addcmul(S, key.mT, v), z=z + key[:, :, 0], count=old.count + 1
-    )
+    new = LinearState(S=torch.addcmul(S, key.mT, v), z=z + key[:, :, 0], count=count)
     # What has faded reads the same as before, by a common factor: the old state is
     # read as it was, so that a long silence cannot underflow it.
     return read(query, new if inclusive else old), new
@@ -107,7 +106,6 @@ def chunked(
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Sum chunk by chunk; any feature map on any device."""
     query, key = query_features(phi, q, mask), key_features(phi, k, mask)
-    old = before or empty_state(key, v)
     clock, levels = _clock(decay, mask, inclusive=inclusive)
     if clock is not None:
         # The levels are constants; this factor is one and carries the gradient.
@@ -117,14 +115,14 @@ def chunked(
         query,
         key,
         with_ones(without_hidden(v, mask)),
-        joined(old),
+        empty_sums(key, v) if before is None else joined(before),
         inclusive=inclusive,
         chunk_size=size,
         levels=levels,
     )
     end = _at_last_row(end, clock, levels)
     return ratio(sums[..., :-1], sums[..., -1:]), separated(
-        end, count_after(q, mask, old)
+        end, count_after(q, mask, before)
     )
 
 
@@ -141,19 +139,18 @@ def fused(
     size: int,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Work on blocks, with features and division inside."""
-    old = before or empty_state(k, v)
     clock, levels = _clock(decay, mask, inclusive=inclusive)
     y, end = fused_attention(
         *(q, k, v, phi),
         inclusive=inclusive,
         mask=mask,
-        carry=joined(old),
+        carry=empty_sums(k, v) if before is None else joined(before),
         chunk_size=size,
         clock=clock,
         levels=levels,
     )
     end = _at_last_row(end, clock, levels)
-    return y, separated(end, count_after(q, mask, old))
+    return y, separated(end, count_after(q, mask, before))
 
 
 def _clock(
@@ -230,25 +227,28 @@ def joined(state: LinearState) -> Float[Tensor, "B H R W"]:
     return torch.cat([state.S, state.z[..., None]], dim=-1)
 
 
-def separated(sums: Float[Tensor, "B H R W"], count: Tensor) -> LinearState:
+def separated(sums: Float[Tensor, "B H R W"], count: Int[Tensor, " B"]) -> LinearState:
     """Return the state whose last column is z."""
     return LinearState(S=sums[..., :-1], z=sums[..., -1], count=count)
 
 
-def empty_state(
+def empty_sums(
     features: Float[Tensor, "B H T R"], v: Float[Tensor, "B H T V"]
-) -> LinearState:
-    """Return the state before any row."""
+) -> Float[Tensor, "B H R W"]:
+    """Return S and z before any row, joined."""
     batch, heads, _, num_features = features.shape
-    return LinearState(
-        S=v.new_zeros(batch, heads, num_features, v.shape[-1]),
-        z=v.new_zeros(batch, heads, num_features),
-        count=torch.zeros(batch, dtype=torch.int64, device=v.device),
-    )
+    return v.new_zeros(batch, heads, num_features, v.shape[-1] + 1)
 
 
 def count_after(
-    rows: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"] | None, old: LinearState
-) -> Tensor:
+    rows: Float[Tensor, "B H T K"],
+    mask: Bool[Tensor, "B T"] | None,
+    before: LinearState | None,
+) -> Int[Tensor, " B"]:
     """Return the number of visible rows per batch row, earlier ones included."""
-    return old.count + (rows.shape[2] if mask is None else mask.sum(-1))
+    batch, _, length, _ = rows.shape
+    if mask is None:
+        added = torch.full((batch,), length, device=rows.device)
+    else:
+        added = mask.sum(-1)
+    return added if before is None else before.count + added

@@ -115,10 +115,12 @@ def absorb_linear(
     with full_precision(k.device):
         features = forms.key_features(as_feature_map(feature_map), k.to(dtype), mask)
         values = forms.with_ones(without_hidden(v.to(dtype), mask))
-        old = _continued(initial_state, v, dtype) or forms.empty_state(
-            features, values[..., :-1]
+        old = _continued(initial_state, v, dtype)
+        sums = (
+            forms.empty_sums(features, v.to(dtype))
+            if old is None
+            else forms.joined(old)
         )
-        sums = forms.joined(old)
         if decay is not None and k.shape[2]:
             cumulative = decay.double().cumsum(-1)
             left = (cumulative - cumulative[..., -1:]).exp().to(dtype)

@@ -43,13 +43,13 @@ class Work:
         # Scratch is needed before the weights and after them, sums after what is added.
         self.scores, self.scratch = shared(q, (count, chunk, chunk), keyed)
         self.added, self.sums = shared(q, stated, valued)
-        self.k_T, self.writer_T = self.k.mT, self.writer.mT
+        self.k_T = self.k.mT
+        self.writer_T = self.writer.mT if forget else self.k_T
         self.values, ones = self.v[..., :width], self.v[..., width:]
         self.weighted, self.total = self.sums[..., :width], self.sums[..., width:]
         self.added_rows = self.added.view(layout.lanes, layout.chunks, -1)
         self.before_rows = self.before.view(layout.lanes, layout.chunks, -1)
         ones.fill_(1)
-        self.infinity = q.new_tensor(torch.inf)
         self.fade: Fading | None = None
 
     def load(
@@ -110,7 +110,7 @@ class Work:
         """
         torch.bmm(self.scores, self.v, out=self.sums)
         self.sums.baddbmm_(self.reader, self.before)
-        torch.where(self.total == 0, self.infinity, self.total, out=normaliser)
+        torch.where(self.total == 0, _infinity(y.dtype), self.total, out=normaliser)
         torch.div(self.weighted, normaliser, out=y)
 
 
@@ -206,6 +206,11 @@ def running_sum(
         last = 0 if reverse else -1
         carry = before[:, last] + part[:, last]
     return carry
+
+
+@functools.cache
+def _infinity(dtype: torch.dtype) -> Tensor:
+    return torch.tensor(torch.inf, dtype=dtype)
 
 
 @functools.lru_cache(maxsize=256)
