@@ -110,5 +110,5 @@ def _in_chunks(
     missing = -x.shape[2] % chunk
     if missing:
         x = functional.pad(x, (0, 0, 0, missing), mode=mode)
-    batch, heads, _, width = x.shape
-    return x.reshape(batch, heads, -1, chunk, width)
+    batch, heads, length, width = x.shape
+    return x.reshape(batch, heads, length // chunk, chunk, width)

@@ -1,7 +1,7 @@
 """Three ways to the same linear attention, and the choice between them.
 
-One row is added directly; without forgetting a CPU works on fused blocks; everything
-else goes through the chunked sums.
+One row is added directly. On a CPU, maps that work number by number go through fused
+blocks. Everything else goes through the chunked sums.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def attend(
     if length == 1 and mask is None:
         return step(q, k, v, phi, inclusive=inclusive, decay=decay, before=before)
     size = chunk_size or balanced_chunk(length, v.shape[-1], forget=decay is not None)
-    if length and q.device.type == "cpu" and isinstance(phi, PointwiseMap):
+    if q.numel() and q.device.type == "cpu" and isinstance(phi, PointwiseMap):
         return fused(
             *(q, k, v, phi),
             inclusive=inclusive,

@@ -1,10 +1,10 @@
 """Linear attention with a backward pass of its own, for the CPU.
 
 The same sums as `chunked`, feature map and division included. The sequence is worked
-off in blocks of a few thousand tokens whose features, triangles and chunk states live
-in work arrays that stay in the processor's cache; the backward pass computes them
-again. Only the output and the gradients are as long as the sequence: touching fresh
-memory costs more here than the arithmetic.
+off in blocks of a few thousand tokens, whose features and triangles live in work
+arrays close to the processor's cache; the backward pass computes them again. Only
+outputs, chunk states and gradients are as long as the sequence: touching fresh memory
+costs more here than the arithmetic.
 
 With features q and k, weights w_ij = (q_i . k_j) f_ij, of which f_ij is what forgetting
 leaves, u_i the gradient of row i's weighted sum and t_i that of its sum of weights, the
@@ -81,7 +81,9 @@ def fused_attention(
                 for x in (clock, levels.key, levels.query)
             )
             levels = Levels(key, query)
-    setting = _Setting(feature_map, layout, levels, inclusive)
+    learned = any(x is not None and x.requires_grad for x in (q, k, v, clock, carry))
+    keep = learned and torch.is_grad_enabled()
+    setting = _Setting(feature_map, layout, levels, inclusive=inclusive, keep=keep)
     y, end = _FusedLinear.apply(  # type: ignore[no-untyped-call] # torch's own
         *(q, k, v, clock, carry, hidden, setting)
     )
@@ -96,6 +98,12 @@ class _Setting:
     layout: Layout
     levels: Levels | None
     inclusive: bool
+    keep: bool
+
+    @property
+    def num_kept(self) -> int:
+        """How many blocks' states must be there at the same time."""
+        return self.layout.num_blocks if self.keep else 1
 
     @property
     def forget(self) -> bool:
@@ -119,16 +127,15 @@ class _Inputs:
             self.key_levels = layout.blocks(setting.levels.key[..., None])
             self.query_levels = layout.blocks(setting.levels.query[..., None])
 
-    def load(self, work: Work, i: int, start: Tensor) -> Tensor:
-        """Prepare block `i` up to its outputs; return the state after it."""
+    def load(self, work: Work, i: int) -> None:
+        """Write the features, values and weights of block `i`."""
         work.load(
             self.setting.feature_map,
             *(self.q[i], self.k[i], self.v[i]),
             hidden=None if self.hidden is None else self.hidden[i],
-            fade=self._fading(i, start.dtype) if self.setting.forget else None,
+            fade=self._fading(i, work.q.dtype) if self.setting.forget else None,
         )
         work.compare(self.setting.diagonal)
-        return work.accumulate(start)
 
     def _fading(self, i: int, dtype: torch.dtype) -> Fading:
         layout = self.setting.layout
@@ -159,11 +166,13 @@ class _Gradients:
         self.all = dq, dk, dv, dclock
         self.blocks = [layout.flat_blocks(x) for x in (dq, dk, dv)]
 
-    def store(self, grad: BackwardWork, i: int) -> None:
+    def store(self, grad: BackwardWork, before: Tensor, i: int) -> None:
         """Write those of block `i`."""
         dq, dk, dv = (blocks[i] for blocks in self.blocks)
         dclock = None if self.clocks is None else self.clocks[i]
-        grad.leave(self.feature_map, dq, dk, dv, dclock)
+        grad.leave_values(dv)
+        grad.leave_features(before, dq, dk, dclock)
+        grad.leave_maps(self.feature_map, dq, dk)
 
 
 class _FusedLinear(torch.autograd.Function):
@@ -182,27 +191,24 @@ class _FusedLinear(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         layout = setting.layout
         y, normaliser = v.new_empty(v.shape), v.new_empty(*v.shape[:3], 1)
-        end, lanes = carry.new_empty(carry.shape), (layout.lanes, carry[0, 0].numel())
-        starts = carry.new_empty(layout.num_blocks, *lanes)
-        carries, ends = carry.reshape(-1, *lanes), end.view(-1, *lanes)
         inputs = _Inputs(setting, q, k, v, hidden)
         work = Work(layout, q, v, forget=setting.forget)
-        ys, normalisers = (layout.flat_blocks(x) for x in (y, normaliser))
-        for i, start in enumerate(starts):
-            group, span = divmod(i, layout.spans)
-            if span == 0:
-                start.copy_(carries[group])
-            after = inputs.load(work, i, start)
-            work.read(ys[i], normalisers[i])
-            if span < layout.spans - 1:
-                starts[i + 1] = after
-            else:
-                ends[group] = after
-        ctx.save_for_backward(q, k, v, hidden, y, normaliser, starts)
+        outputs = list(zip(*map(layout.flat_blocks, (y, normaliser)), strict=True))
+        befores = [torch.empty_like(work.added) for _ in range(setting.num_kept)]
+        ends = []
+        for group, start in enumerate(carry.reshape(-1, *work.states[::2])):
+            state = start
+            for i in layout.spans_of(group):
+                before = befores[i % setting.num_kept]
+                inputs.load(work, i)
+                state = work.accumulate(state, before)
+                work.read(before, *outputs[i])
+            ends.append(state)
+        ctx.save_for_backward(q, k, v, hidden, y, normaliser, *befores)
         ctx.setting = setting
         # A single block need not be computed again: its arrays are all there is.
         ctx.work = work if layout.num_blocks == 1 else None
-        return y, end
+        return y, torch.cat(ends).view(carry.shape)
 
     @staticmethod
     @once_differentiable
@@ -211,27 +217,24 @@ class _FusedLinear(torch.autograd.Function):
         dy: Tensor,
         dend: Tensor,
     ) -> tuple[Tensor | None, ...]:
-        q, k, v, hidden, y, normaliser, starts = ctx.saved_tensors
+        q, k, v, hidden, y, normaliser, *befores = ctx.saved_tensors
         setting, layout = ctx.setting, ctx.setting.layout
         work, ctx.work = ctx.work, None
         inputs = None if work else _Inputs(setting, q, k, v, hidden)
         work = work or Work(layout, q, v, forget=setting.forget)
         grad = BackwardWork(work, forget=setting.forget)
         of_inputs = _Gradients(setting, q, v)
-        dys, ys, normalisers = (layout.flat_blocks(x) for x in (dy, y, normaliser))
-        dcarry, lanes = dend.new_empty(dend.shape), starts.shape[1:]
-        dends, dcarries = dend.reshape(-1, *lanes), dcarry.view(-1, *lanes)
-        dstate = dends[0]
-        for i in reversed(range(layout.num_blocks)):
-            group, span = divmod(i, layout.spans)
-            if span == layout.spans - 1:
-                dstate = dends[group]
-            if inputs is not None:
-                inputs.load(work, i, starts[i])
-            grad.enter(dys[i], ys[i], normalisers[i])
-            grad.compare(setting.diagonal)
-            dstate = grad.accumulate(dstate)
-            of_inputs.store(grad, i)
-            if span == 0:
-                dcarries[group] = dstate
+        ratios = list(zip(*map(layout.flat_blocks, (dy, y, normaliser)), strict=True))
+        starts = []
+        for group, end in enumerate(dend.reshape(-1, *work.states[::2])):
+            state = end
+            for i in reversed(layout.spans_of(group)):
+                if inputs is not None:
+                    inputs.load(work, i)
+                grad.enter(*ratios[i])
+                grad.compare(setting.diagonal)
+                state = grad.accumulate(state)
+                of_inputs.store(grad, befores[i], i)
+            starts.append(state)
+        dcarry = torch.cat(starts).view(dend.shape)
         return *of_inputs.all, dcarry, None, None

@@ -34,20 +34,26 @@ class Layout:
         """Rows of a sequence, filled up to whole blocks."""
         return self.spans * self.chunks * self.chunk
 
-    @property
+    @functools.cached_property
     def lanes(self) -> int:
         """Sequences in a block: its batch rows times its heads."""
         return self.rows * self.heads
 
-    @property
+    @functools.cached_property
     def num_blocks(self) -> int:
         """Blocks of all sequences."""
         return self.batch * self.num_heads // self.lanes * self.spans
+
+    def spans_of(self, group: int) -> range:
+        """Return the numbers of the blocks of one group of lanes, oldest first."""
+        return range(group * self.spans, (group + 1) * self.spans)
 
     def blocks(self, x: Tensor) -> list[Tensor]:
         """Return views of [B, H, T, X], each a block with X last."""
         width = x.shape[-1]
         if x.is_contiguous():
+            if self.num_blocks == 1:
+                return [x.view(-1, self.chunk, width)]
             count = self.lanes * self.chunks
             return list(x.view(-1, count, self.chunk, width).unbind())
         groups = x.view(
