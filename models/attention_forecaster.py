@@ -81,14 +81,14 @@ class AttentionForecaster:
             torch.manual_seed(self.seed)
             self.network = self._build(
                 ChannelStatistics.fit(train),
-                base=self._base([train]),
+                # As for the baselines, all targets known before the test span. The
+                # untrained network then has seen the validation targets, which makes
+                # early stopping prefer it: a trained one must be clearly better.
+                base=self._base([train, validation]),
             )
             self.record = fit_network(
                 self.network, data, self.training, levels=self.levels
             )
-        # The weights are chosen; the quantiles they start from may now rest on all
-        # targets that are known before the test span, as those of the baselines do.
-        self.network.head.base.copy_(torch.from_numpy(self._base([train, validation])))
 
     def forecast(self, samples: Samples) -> Forecasts:
         """Forecast every sample from its information set."""

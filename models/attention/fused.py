@@ -208,7 +208,7 @@ class _FusedLinear(torch.autograd.Function):
         ctx.setting = setting
         # A single block need not be computed again: its arrays are all there is.
         ctx.work = work if layout.num_blocks == 1 else None
-        return y, torch.cat(ends).view(carry.shape)
+        return y, _of_all_lanes(ends, carry)
 
     @staticmethod
     @once_differentiable
@@ -236,5 +236,10 @@ class _FusedLinear(torch.autograd.Function):
                 state = grad.accumulate(state)
                 of_inputs.store(grad, befores[i], i)
             starts.append(state)
-        dcarry = torch.cat(starts).view(dend.shape)
-        return *of_inputs.all, dcarry, None, None
+        return *of_inputs.all, _of_all_lanes(starts, dend), None, None
+
+
+def _of_all_lanes(states: list[Tensor], like: Tensor) -> Tensor:
+    """Return the states of all groups of lanes in the shape of `like`."""
+    whole = states[0] if len(states) == 1 else torch.cat(states)
+    return whole.view(like.shape)
