@@ -20,7 +20,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test BIN=$(BIN)
+	$(MAKE) --no-print-directory test BIN=$(BIN)
 
 format: $(READY)
 	$(BIN)/ruff format .
