@@ -12,7 +12,7 @@ from infoset.data.timeline import History
 from infoset.models.forecasts import Forecaster
 
 from .config import Experiment, content_digest
-from .forecaster_specs import Boosting, Ewma, Historical, Linear, RidgeSpec, Softmax
+from .forecaster_specs import AttentionSpec, Boosting, Ewma, Historical, RidgeSpec
 from .preparation import Prepared, histories
 from .provenance import NUMERIC_LIBRARIES, code_digest, library_versions
 
@@ -69,7 +69,7 @@ def plan(
     tasks: list[Task] = []
     for name in [*experiment.forecasters, *own]:
         spec = experiment.forecasters.get(name)
-        every = isinstance(spec, Linear | Softmax)
+        every = isinstance(spec, AttentionSpec)
         parts = _forecaster_content(experiment, name, own)
         for history in histories(experiment) if every else (experiment.history,):
             for seed in experiment.seeds if every else experiment.seeds[:1]:
@@ -96,14 +96,11 @@ def _forecaster_content(
         digest = getattr(own[name], "digest", None)
         return content | {"own": str(digest)} if digest else None
     spec = experiment.forecasters[name]
-    match spec:
-        case Linear() | Softmax():
-            content["network"] = experiment.network.model_dump(mode="json")
-            content["training"] = experiment.training.model_dump(mode="json")
-        case Historical() | Ewma() | RidgeSpec() | Boosting():
-            pass
-        case _:
-            return None
+    if not isinstance(spec, Historical | Ewma | RidgeSpec | Boosting | AttentionSpec):
+        return None  # of another package, whose code is not known here
+    if isinstance(spec, AttentionSpec):
+        content["network"] = experiment.network.model_dump(mode="json")
+        content["training"] = experiment.training.model_dump(mode="json")
     return content | {"forecaster": spec.model_dump(mode="json")}
 
 

@@ -171,57 +171,58 @@ def _excluded(
     folds: tuple[Fold, ...],
     samples: Samples,
 ) -> pd.DataFrame:
-    unresolved = points[points["target"].isna()].groupby("entity").size()
+    tested = np.concatenate([fold.test for fold in folds])
     rows = [
-        {
-            "what": f"forecast times of {entity}",
-            "reason": "no target: no value before, or none after, the forecast time",
-            "count": int(count),
-        }
+        *_without_target(points),
+        *_outside_the_test(folds, tested, len(kept)),
+        (
+            "information sets of test forecasts",
+            "empty (forecast all the same)",
+            int((samples.num_events[tested] == 0).sum()),
+        ),
+        ("event rows", "exact duplicates", log.num_duplicates),
+        *_quarantined(log),
+    ]
+    return pd.DataFrame(rows, columns=["what", "reason", "count"])
+
+
+def _without_target(points: pd.DataFrame) -> list[tuple[str, str, int]]:
+    unresolved = points[points["target"].isna()].groupby("entity").size()
+    reason = "no target: no value before, or none after, the forecast time"
+    return [
+        (f"forecast times of {entity}", reason, int(count))
         for entity, count in unresolved.items()
     ]
-    tested = np.concatenate([fold.test for fold in folds])
+
+
+def _outside_the_test(
+    folds: tuple[Fold, ...], tested: np.ndarray, num_points: int
+) -> list[tuple[str, str, int]]:
     learned = np.concatenate([[*fold.train, *fold.validation] for fold in folds])
-    unused = np.setdiff1d(np.arange(len(kept)), np.union1d(tested, learned))
-    rows += [
-        {
-            "what": "forecast points",
-            "reason": "for training and validation only, not scored",
-            "count": len(np.setdiff1d(learned, tested)),
-        },
-        {
-            "what": "forecast points",
-            "reason": "in no span of any fold",
-            "count": len(unused),
-        },
-        {
-            "what": "training rows, summed over folds",
-            "reason": "embargoed",
-            "count": sum(fold.embargo_size for fold in folds),
-        },
-        {
-            "what": "training rows, summed over folds",
-            "reason": "purged: the label's span or publication reaches the next span",
-            "count": sum(fold.purged_size for fold in folds),
-        },
-        {
-            "what": "information sets of test forecasts",
-            "reason": "empty (forecast all the same)",
-            "count": int((samples.num_events[tested] == 0).sum()),
-        },
-        {
-            "what": "event rows",
-            "reason": "exact duplicates",
-            "count": log.num_duplicates,
-        },
+    unused = np.setdiff1d(np.arange(num_points), np.union1d(tested, learned))
+    return [
+        (
+            "forecast points",
+            "for training and validation only, not scored",
+            len(np.setdiff1d(learned, tested)),
+        ),
+        ("forecast points", "in no span of any fold", len(unused)),
+        (
+            "training rows, summed over folds",
+            "embargoed",
+            sum(fold.embargo_size for fold in folds),
+        ),
+        (
+            "training rows, summed over folds",
+            "purged: the label's span or publication reaches the next span",
+            sum(fold.purged_size for fold in folds),
+        ),
     ]
+
+
+def _quarantined(log: EventLog) -> list[tuple[str, str, int]]:
     groups = log.quarantine.groupby(["stream", "reason"]).size().reset_index(name="n")
-    rows += [
-        {
-            "what": f"event rows of {stream}",
-            "reason": f"quarantined: {reason}",
-            "count": int(count),
-        }
+    return [
+        (f"event rows of {stream}", f"quarantined: {reason}", int(count))
         for stream, reason, count in groups.itertuples(index=False)
     ]
-    return pd.DataFrame(rows)
