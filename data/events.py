@@ -52,6 +52,8 @@ class EventLog:
     levels : frozenset of (stream, column)
         Values that wander and have a `change` beside them, which is what forecasters
         read instead.
+    notices : tuple of str
+        What a reader noticed and people should know: nothing was changed for it.
     """
 
     tables: Mapping[str, pa.Table]
@@ -59,6 +61,7 @@ class EventLog:
     num_duplicates: int = 0
     scheduled: frozenset[str] = frozenset()
     levels: frozenset[tuple[str, str]] = frozenset()
+    notices: tuple[str, ...] = ()
 
     @classmethod
     def from_pandas(
@@ -139,6 +142,7 @@ class EventLog:
             else self.quarantine,
             num_duplicates=num_duplicates,
             scheduled=self.scheduled | other.scheduled,
+            notices=(*self.notices, *other.notices),
         )
 
     def until(

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from infoset.data.forecast_times import ForecastTimes, TimeTable
-from infoset.data.sources.declaration import SourceDeclaration
+from infoset.data.sources import AnySource
 from infoset.data.sources.nearest import did_you_mean
 from infoset.data.strict import Strict
 from infoset.data.targets import Target
@@ -141,7 +141,7 @@ class Experiment(Strict):
 
     name: Name
     description: str = ""
-    sources: tuple[SourceDeclaration, ...] = ()
+    sources: tuple[AnySource, ...] = ()
     forecast_times: ForecastTimes
     boundary: Literal["inclusive", "strict"] = "inclusive"
     history: History = History()

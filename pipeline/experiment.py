@@ -14,7 +14,6 @@ import pandas as pd
 from infoset.data.events import EventLog
 from infoset.data.forecast_times import TimeTable
 from infoset.data.sources.nearest import did_you_mean
-from infoset.data.sources.tabular import source_path
 from infoset.models.forecasts import Forecaster
 
 from .config import Experiment, content_digest, load_experiment
@@ -148,7 +147,7 @@ def run(
 
 def request_digest(experiment: Experiment, base: Path) -> str:
     """Return a digest of all that decides a run: settings, files, code, libraries."""
-    read = [source_path(source, base) for source in experiment.sources]
+    read = [file for source in experiment.sources for file in source.files(base=base)]
     if isinstance(experiment.forecast_times, TimeTable):
         read.append(experiment.forecast_times.file)
     return content_digest(

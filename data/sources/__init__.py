@@ -1,6 +1,7 @@
 """Declared sources: files of facts, read into an event log."""
 
-from .declaration import SourceDeclaration
-from .load import event_log, source_log
+from .event_log import AnySource, event_log
+from .source import Source, VendorSource
+from .tabular_source import TabularSource
 
-__all__ = ["SourceDeclaration", "event_log", "source_log"]
+__all__ = ["AnySource", "Source", "TabularSource", "VendorSource", "event_log"]

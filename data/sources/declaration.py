@@ -1,8 +1,7 @@
-"""What a source says about itself: its file, its columns, its clocks, its units.
+"""How rows of a table become events: columns, clocks, units.
 
-One source is one file in one layout; it gives one stream, or one stream per value of
-a column. Nothing here is guessed: what a declaration does not say is refused when the
-file is read.
+A table gives one stream, or one stream per value of a column. Nothing here is guessed:
+what a declaration does not say is refused when the table is read.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from infoset.data.strict import Strict
 from .declared_clocks import Availability, AvailableColumn, EventTime
 
 _TEMPLATE_COLUMN = re.compile(r"\{([^{}]+)\}")
-_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
 _HASHED = re.compile(r"text(_\d+)?|num_words")
 
 
@@ -109,15 +107,20 @@ Entity = Annotated[
 ]
 
 
-class SourceDeclaration(Strict):
-    """One file in one layout, as one stream or one stream per value of a column.
+def streams_like(template: str, log: EventLog) -> tuple[str, ...]:
+    """Return the streams of a log that a name or template can have named."""
+    before, *after = map(re.escape, _TEMPLATE_COLUMN.split(template)[::2])
+    pattern = re.compile(before + "".join(f".+{part}" for part in after), re.DOTALL)
+    return tuple(name for name in log.streams if pattern.fullmatch(name))
+
+
+class RowDeclaration(Strict):
+    """How the rows of a table become one stream, or one stream per value of a column.
 
     Attributes
     ----------
-    path, sample : str
-        A file (relative to the configuration), or the name of a shipped one.
     format : TextFormat
-        For text files only.
+        How cells of text write numbers.
     where : Mapping[str, tuple of str]
         Rows to use: those whose cell is one of the listed texts, for each column.
     stream : str
@@ -129,7 +132,7 @@ class SourceDeclaration(Strict):
     sequence : str, optional
         Column of whole numbers that orders events of one key and availability.
     values : Mapping[str, ValueColumn]
-        Our name to the file's column; the short form ``price: close`` is a number.
+        Our name to the table's column; the short form ``price: close`` is a number.
     text : TextColumn, optional
     scheduled : bool
         Whether an event may be known before it happens.
@@ -139,8 +142,6 @@ class SourceDeclaration(Strict):
         Carried along; computed elsewhere.
     """
 
-    path: str | None = None
-    sample: str | None = None
     format: TextFormat = TextFormat()
     where: Mapping[str, tuple[str, ...]] = {}
     stream: Annotated[str, Field(min_length=1)]
@@ -153,16 +154,6 @@ class SourceDeclaration(Strict):
     scheduled: bool = False
     assumptions: tuple[str, ...] = ()
     change: Change | None = None
-
-    @property
-    def name(self) -> str:
-        """The file, for messages."""
-        return self.path or self.sample or ""
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether the file is Parquet; otherwise it is delimited text."""
-        return self.name.endswith(".parquet")
 
     @property
     def stream_column(self) -> str | None:
@@ -180,13 +171,11 @@ class SourceDeclaration(Strict):
         if column is not None and column in self.where:
             possible = {self.stream_of(cell) for cell in self.where[column]}
             return tuple(name for name in log.streams if name in possible)
-        before, *after = map(re.escape, _TEMPLATE_COLUMN.split(self.stream)[::2])
-        pattern = re.compile(before + "".join(f".+{part}" for part in after), re.DOTALL)
-        return tuple(name for name in log.streams if pattern.fullmatch(name))
+        return streams_like(self.stream, log)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The file's columns that are read, each once."""
+        """The table's columns that are read, each once."""
         known = self.available_at
         named = [
             *self.where,
@@ -201,23 +190,7 @@ class SourceDeclaration(Strict):
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @model_validator(mode="after")
-    def _one_file(self) -> SourceDeclaration:
-        if (self.path is None) == (self.sample is None):
-            got = "none" if self.path is None else "both"
-            raise ValueError(f"must name its file by `path` or `sample`; got {got}")
-        if not self.name.endswith(_SUFFIXES):
-            raise ValueError(
-                f"must name a file that ends in {', '.join(_SUFFIXES)}; "
-                f"got {self.name!r}"
-            )
-        if self.is_parquet and self.format != TextFormat():
-            raise ValueError(
-                f"must not declare a text `format` for Parquet; got {self.name!r}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _one_template(self) -> SourceDeclaration:
+    def _one_template(self) -> RowDeclaration:
         rest = _TEMPLATE_COLUMN.sub("", self.stream, count=1)
         if "{" in rest or "}" in rest:
             raise ValueError(
@@ -227,7 +200,7 @@ class SourceDeclaration(Strict):
         return self
 
     @model_validator(mode="after")
-    def _named_values(self) -> SourceDeclaration:
+    def _named_values(self) -> RowDeclaration:
         if not self.values and self.text is None:
             raise ValueError("must have `values` or `text`; got neither")
         for name in self.values:
@@ -240,7 +213,7 @@ class SourceDeclaration(Strict):
         return self
 
     @model_validator(mode="after")
-    def _change_of_a_number(self) -> SourceDeclaration:
+    def _change_of_a_number(self) -> RowDeclaration:
         numbers = [n for n, value in self.values.items() if value.kind == "number"]
         if self.change is not None and self.change.column not in numbers:
             raise ValueError(

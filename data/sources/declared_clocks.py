@@ -108,12 +108,13 @@ class PeriodEnd(Strict):
     zone: Zone
 
 
-def _entry(given: Any, key: str) -> Any:  # noqa: ANN401 (any YAML value)
+def entry(given: Any, key: str) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return an entry of a mapping, or an attribute of a model; None if it has none."""
     return given.get(key) if isinstance(given, Mapping) else getattr(given, key, None)
 
 
 def _stamp(given: Any) -> str | None:  # noqa: ANN401
-    stamp = _entry(given, "stamp")
+    stamp = entry(given, "stamp")
     known = ("instant", "bar_close", "bar_open", "date", "period_end")
     if stamp not in known:
         return None
@@ -122,7 +123,7 @@ def _stamp(given: Any) -> str | None:  # noqa: ANN401
 
 def _rule(given: Any) -> str | None:  # noqa: ANN401
     for key in ("column", "sessions", "days", "lag"):
-        if _entry(given, key) is not None:
+        if entry(given, key) is not None:
             return key
     return None
 

@@ -1,10 +1,9 @@
-"""From declared sources to one event log."""
+"""From rows of tables to an event log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,76 +13,43 @@ from infoset.data.events import EventLog
 
 from .cells import SourceTable, number_cells, text_cells, whole_cells
 from .clocks import availabilities, event_times
-from .declaration import ColumnRef, SourceDeclaration
-from .tabular import read_source
+from .declaration import ColumnRef, RowDeclaration
 from .text import hashed_texts
 
 _KEY = ["entity", "event_time", "available_at", "sequence"]
 _SHOWN = 5
 
 
-def event_log(declarations: Sequence[SourceDeclaration], *, base: Path) -> EventLog:
-    """Read sources into one log.
-
-    Parameters
-    ----------
-    declarations : sequence of SourceDeclaration
-    base : Path
-        Folder that relative paths start from.
-
-    Returns
-    -------
-    EventLog
-        Its quarantine has the further column `source` (the file), and `row` is a row of
-        that file, counted from 0 after the header.
-
-    Raises
-    ------
-    ValueError
-        If a file, row or cell is not what its declaration says, or two sources of one
-        stream declare it differently.
-    TypeError
-        If a column is of another kind.
-    """
-    log = _empty_log()
-    declared: dict[str, SourceDeclaration] = {}
-    for declaration in declarations:
-        addition = source_log(declaration, base=base)
-        for stream in addition.streams:
-            first = declared.setdefault(stream, declaration)
-            _require_agreement(stream, first, declaration)
-        try:
-            log = log.append(addition)
-        except ValueError as error:
-            raise ValueError(f"{declaration.name}: {error}") from error
-    for declaration in declarations:
-        if declaration.change is not None:
-            for stream in declaration.streams(log):
-                _require_agreement(stream, declared[stream], declaration)
+def logged_rows(tables: Iterable[tuple[SourceTable, RowDeclaration]]) -> EventLog:
+    """Read tables of rows into one log; see `Source.log`."""
+    log = empty_log()
+    for table, declaration in tables:
+        log = log.append(_table_log(table, declaration))
     return log
 
 
-def source_log(declaration: SourceDeclaration, *, base: Path) -> EventLog:
-    """Read one source; see `event_log`."""
-    table = read_source(declaration, base=base)
+def _table_log(table: SourceTable, declaration: RowDeclaration) -> EventLog:
     streams = _streams(table, declaration)
     frame = _events(table, declaration, streams)
     if not declaration.scheduled:
         _require_known_after(table, declaration, frame)
-    log = _empty_log()
+    log = empty_log()
     for stream, positions in streams.groupby(streams).indices.items():
+        rows = np.asarray(positions, dtype=np.int64)
         log = log.append(
             _stream_log(
                 str(stream),
-                frame.iloc[positions],
-                table.rows[positions],
-                declaration=declaration,
+                frame.iloc[rows],
+                table,
+                rows,
+                scheduled=declaration.scheduled,
             )
         )
     return log
 
 
-def _empty_log() -> EventLog:
+def empty_log() -> EventLog:
+    """Return a log without streams, whose quarantine names sources."""
     columns = {"stream": "str", "row": "int64", "column": "str", "reason": "str"}
     quarantine = pd.DataFrame(
         {
@@ -94,7 +60,7 @@ def _empty_log() -> EventLog:
     return EventLog(tables={}, quarantine=quarantine)
 
 
-def _streams(table: SourceTable, declaration: SourceDeclaration) -> pd.Series:
+def _streams(table: SourceTable, declaration: RowDeclaration) -> pd.Series:
     column = declaration.stream_column
     if column is None:
         return pd.Series(declaration.stream, index=range(len(table)), dtype="str")
@@ -111,7 +77,7 @@ def _streams(table: SourceTable, declaration: SourceDeclaration) -> pd.Series:
 
 
 def _events(
-    table: SourceTable, declaration: SourceDeclaration, streams: pd.Series
+    table: SourceTable, declaration: RowDeclaration, streams: pd.Series
 ) -> pd.DataFrame:
     """Return the source's rows as events, in the order of the file."""
     entity = (
@@ -137,7 +103,7 @@ def _events(
     return pd.concat([frame, _values(table, declaration)], axis=1)
 
 
-def _values(table: SourceTable, declaration: SourceDeclaration) -> pd.DataFrame:
+def _values(table: SourceTable, declaration: RowDeclaration) -> pd.DataFrame:
     values = pd.DataFrame(index=range(len(table)))
     for name, value in declaration.values.items():
         if value.kind == "text":
@@ -159,21 +125,22 @@ def _values(table: SourceTable, declaration: SourceDeclaration) -> pd.DataFrame:
 def _stream_log(
     stream: str,
     frame: pd.DataFrame,
-    rows: Int64[np.ndarray, " k"],
+    table: SourceTable,
+    positions: Int64[np.ndarray, " k"],
     *,
-    declaration: SourceDeclaration,
+    scheduled: bool,
 ) -> EventLog:
     """Return one stream's events; its quarantine names the file and the file's rows."""
-    values = [n for n in frame.columns if n not in _KEY]
+    values, rows = [n for n in frame.columns if n not in _KEY], table.rows[positions]
     try:
         log = EventLog.from_pandas(
-            frame, stream=stream, values=values, scheduled=declaration.scheduled
+            frame, stream=stream, values=values, scheduled=scheduled
         )
     except ValueError as error:
         raise ValueError(
-            f"{declaration.name}: {error}{_clashing_rows(frame, rows)}"
+            f"{table.name}: {error}{_clashing_rows(frame, rows)}"
         ) from error
-    quarantine = log.quarantine.assign(source=declaration.name)
+    quarantine = log.quarantine.assign(source=table.name)
     quarantine["row"] = rows[quarantine["row"].to_numpy(dtype=np.int64)]
     return replace(log, quarantine=quarantine)
 
@@ -189,7 +156,7 @@ def _clashing_rows(frame: pd.DataFrame, rows: Int64[np.ndarray, " k"]) -> str:
 
 
 def _require_known_after(
-    table: SourceTable, declaration: SourceDeclaration, frame: pd.DataFrame
+    table: SourceTable, declaration: RowDeclaration, frame: pd.DataFrame
 ) -> None:
     early = np.flatnonzero(frame["event_time"] > frame["available_at"])
     if len(early):
@@ -206,16 +173,3 @@ def _require_known_after(
 def _listed(rows: Int64[np.ndarray, " k"]) -> str:
     more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
     return ", ".join(map(str, rows[:_SHOWN])) + more
-
-
-def _require_agreement(
-    stream: str, first: SourceDeclaration, second: SourceDeclaration
-) -> None:
-    for setting in ("scheduled", "change"):
-        one, other = getattr(first, setting), getattr(second, setting)
-        if one != other:
-            raise ValueError(
-                f"{setting} of stream {stream!r} must be the same in all its sources; "
-                f"got {one!r} from {first.name} and {other!r} from {second.name}. "
-                "Declare it alike, or name another stream."
-            )

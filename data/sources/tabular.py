@@ -18,36 +18,34 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from infoset.data.samples import sample_path
-
 from .cells import SourceTable, text_cells
-from .declaration import SourceDeclaration, TextFormat
+from .declaration import RowDeclaration, TextFormat
 from .nearest import did_you_mean
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SHOWN = 5
 
 
-def read_source(declaration: SourceDeclaration, *, base: Path) -> SourceTable:
-    """Read the declared columns of a source, and keep the rows of its `where`.
+def read_rows(path: Path, name: str, declaration: RowDeclaration) -> SourceTable:
+    """Read the declared columns of a file, and keep the rows of its `where`.
 
     Parameters
     ----------
-    declaration : SourceDeclaration
-    base : Path
-        Folder that `path` is relative to.
+    path : Path
+        Parquet if it ends so, otherwise delimited text.
+    name : str
+        What messages call it.
+    declaration : RowDeclaration
 
     Raises
     ------
     ValueError
-        If the file is missing, empty, damaged, in another encoding or not of the
+        If the file is empty, damaged, in another encoding or not of the
         declared columns; if a column name occurs twice; if `where` names no row.
     TypeError
         If a column of `where` does not hold text.
     """
-    path = source_path(declaration, base)
-    name = declaration.name
-    if declaration.is_parquet:
+    if path.suffix == ".parquet":
         columns = _parquet(path, name, declaration.columns)
     else:
         columns = _delimited(path, name, declaration)
@@ -83,26 +81,6 @@ def require_columns(found: list[str], needed: tuple[str, ...], name: str) -> Non
             )
 
 
-def source_path(declaration: SourceDeclaration, base: Path) -> Path:
-    """Return the file that a declaration names.
-
-    Raises
-    ------
-    ValueError
-        If it is not there.
-    """
-    if declaration.sample is not None:
-        return sample_path(declaration.sample)
-    path = base / declaration.name
-    if not path.is_file():
-        near = [entry.name for entry in path.parent.glob("*") if entry.is_file()]
-        raise ValueError(
-            f"path must name a file; got {declaration.name!r}, relative to {base}. "
-            f"{did_you_mean(path.name, near)}Correct `path`."
-        )
-    return path
-
-
 def _parquet(path: Path, name: str, needed: tuple[str, ...]) -> pa.Table:
     try:
         file = pa.parquet.ParquetFile(path)
@@ -114,7 +92,7 @@ def _parquet(path: Path, name: str, needed: tuple[str, ...]) -> pa.Table:
         ) from error
 
 
-def _delimited(path: Path, name: str, declaration: SourceDeclaration) -> pa.Table:
+def _delimited(path: Path, name: str, declaration: RowDeclaration) -> pa.Table:
     layout = declaration.format
     content = _utf8(_bytes(path, name), name, layout)
     if content.count(b'"') % 2:
@@ -210,7 +188,7 @@ def _parsed(
         ) from error
 
 
-def _selected(table: SourceTable, declaration: SourceDeclaration) -> SourceTable:
+def _selected(table: SourceTable, declaration: RowDeclaration) -> SourceTable:
     kept = np.ones(len(table), dtype=bool)
     for column, wanted in declaration.where.items():
         cells = text_cells(table, column)

@@ -12,7 +12,7 @@ import pytest
 from infoset.data.asof import vintage
 from infoset.data.events import EventLog
 from infoset.data.samples import sample_path, samples
-from infoset.data.sources import SourceDeclaration, event_log
+from infoset.data.sources import TabularSource, event_log
 
 NEW_YORK = "America/New_York"
 MACRO: dict[str, Any] = {
@@ -53,7 +53,7 @@ NEWS: dict[str, Any] = {
 
 
 def log_of(*declarations: dict[str, Any]) -> EventLog:
-    sources = [SourceDeclaration.model_validate(given) for given in declarations]
+    sources = [TabularSource.model_validate(given) for given in declarations]
     return event_log(sources, base=Path())
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infoset.data.events import EventLog
-from infoset.data.sources import SourceDeclaration, event_log
+from infoset.data.sources import TabularSource, event_log
 
 NEW_YORK = "America/New_York"
 FOLD = ["00:30", "01:00", "01:30", "01:00", "01:30", "02:00"]
@@ -19,7 +19,7 @@ LOCAL: dict[str, Any] = {
 }
 
 
-def declared(**changes: Any) -> SourceDeclaration:
+def declared(**changes: Any) -> TabularSource:
     plain = {
         "path": "f.csv",
         "stream": "s",
@@ -28,7 +28,7 @@ def declared(**changes: Any) -> SourceDeclaration:
         "available_at": {"lag": "0s"},
         "values": {"v": "v"},
     }
-    return SourceDeclaration.model_validate(plain | changes)
+    return TabularSource.model_validate(plain | changes)
 
 
 def read(folder: Path, content: str | bytes, **changes: Any) -> EventLog:

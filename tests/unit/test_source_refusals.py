@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from infoset.data.events import EventLog
-from infoset.data.sources import SourceDeclaration, event_log
+from infoset.data.sources import TabularSource, event_log
 
 NEW_YORK = "America/New_York"
 PLAIN = """id,t,v
@@ -40,7 +40,7 @@ LOCAL: dict[str, Any] = {
 }
 
 
-def declared(**changes: Any) -> SourceDeclaration:
+def declared(**changes: Any) -> TabularSource:
     plain = {
         "path": "f.csv",
         "stream": "s",
@@ -49,7 +49,7 @@ def declared(**changes: Any) -> SourceDeclaration:
         "available_at": {"lag": "0s"},
         "values": {"v": "v"},
     }
-    return SourceDeclaration.model_validate(plain | changes)
+    return TabularSource.model_validate(plain | changes)
 
 
 def read(folder: Path, content: str | bytes, **changes: Any) -> EventLog:
@@ -481,4 +481,4 @@ def test_resolved_declaration_reads_back_as_itself() -> None:
         declared(event_time=DATE_STAMP, change={"column": "v", "kind": "percent"}),
     ):
         plain = json.loads(json.dumps(source.model_dump(mode="json")))
-        assert SourceDeclaration.model_validate(plain) == source
+        assert TabularSource.model_validate(plain) == source

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from infoset.data.events import EventLog
-from infoset.data.sources import SourceDeclaration, event_log, source_log
+from infoset.data.sources import TabularSource, event_log
 from infoset.data.sources.text import hashed_texts
 
 NEW_YORK = "America/New_York"
@@ -35,7 +35,7 @@ EUROPEAN_COLUMNS: dict[str, Any] = {
 }
 
 
-def declared(**changes: Any) -> SourceDeclaration:
+def declared(**changes: Any) -> TabularSource:
     plain = {
         "path": "f.csv",
         "stream": "s",
@@ -44,7 +44,7 @@ def declared(**changes: Any) -> SourceDeclaration:
         "available_at": {"lag": "0s"},
         "values": {"v": "v"},
     }
-    return SourceDeclaration.model_validate(plain | changes)
+    return TabularSource.model_validate(plain | changes)
 
 
 def read(folder: Path, content: str | bytes, **changes: Any) -> EventLog:
@@ -205,7 +205,7 @@ def test_two_sources_can_give_one_stream(tmp_path: Path) -> None:
     log = event_log(sources, base=tmp_path)
     assert log.to_pandas("s")["v"].to_list() == [1.0, 3.0, 2.0]
     assert log.quarantine["row"].to_list() == [1]
-    assert sum(len(source_log(one, base=tmp_path)) for one in sources) == len(log)
+    assert sum(len(one.log(base=tmp_path)) for one in sources) == len(log)
 
 
 def test_no_sources_give_an_empty_log(tmp_path: Path) -> None:
