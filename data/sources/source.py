@@ -105,7 +105,7 @@ class VendorSource(Source):
         """Return the streams of a log that this source can have given."""
         return streams_like(self.stream, log)
 
-    def notices(self, log: EventLog) -> tuple[str, ...]:  # noqa: ARG002, PLR6301
+    def notices(self, log: EventLog) -> tuple[str, ...]:  # noqa: ARG002
         """Return what people should know about these events; nothing is changed."""
         return ()
 
