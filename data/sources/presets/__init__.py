@@ -1,0 +1,1 @@
+"""Formats of vendors, with the clocks that are known of them."""

@@ -1,0 +1,1 @@
+"""Events on disk, append-only, readable as they stood at any earlier ingest."""
