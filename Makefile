@@ -5,7 +5,7 @@ BIN    ?= $(VENV)/bin
 # With BIN set to another environment (CI does that), nothing is installed here.
 READY  := $(if $(filter $(VENV)/bin,$(BIN)),$(VENV)/.installed,)
 
-.PHONY: demo test check format bench-attention wheel clean
+.PHONY: demo test check format bench-data bench-memory bench-attention wheel clean
 
 demo: $(READY)
 	$(BIN)/infoset run treasury
@@ -25,6 +25,13 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench-memory: $(READY)
+	$(BIN)/python tests/bench/build_memory.py
+
+bench-data: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	$(BIN)/python tests/bench/bench_data.py
 
 bench-attention: $(READY)
 	$(BIN)/python tests/bench/bench_attention.py

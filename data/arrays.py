@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,13 @@ import pandas as pd
 from jaxtyping import Float64, Int16, Int32, Int64, UInt64
 
 from .events import EventLog
-from .fingerprints import event_digests, float_words, text_words
+from .fingerprints import (
+    event_digests,
+    float_words,
+    prefix_sums,
+    subtracted,
+    text_words,
+)
 from .instants import nanoseconds
 from .revisions import KEY_COLUMNS
 
@@ -39,8 +46,9 @@ class EventArrays:
     values : ndarray of shape (n, w)
         The numeric values of an event in the order of its stream's channels, NaN where
         missing; w is the largest number of channels of a stream.
-    digests : ndarray of shape (n, 2)
-        See `fingerprints`; text values are part of it.
+    sums : ndarray of shape (n + 1, 2)
+        Running sums of the events' digests, see `fingerprints`; text values are part
+        of a digest.
     """
 
     entities: tuple[str, ...]
@@ -54,10 +62,32 @@ class EventArrays:
     sequence: Int64[np.ndarray, " n"]
     revision: Int32[np.ndarray, " n"]
     values: Float64[np.ndarray, "n w"]
-    digests: UInt64[np.ndarray, "n 2"]
+    sums: UInt64[np.ndarray, "m 2"]
 
     def __len__(self) -> int:
         return len(self.entity)
+
+    @property
+    def digests(self) -> UInt64[np.ndarray, "n 2"]:
+        """The digest of each event."""
+        return subtracted(self.sums[1:], self.sums[:-1])
+
+    def block(self, entity: str) -> slice:
+        """Return where the events of an entity (or `*`) are; empty if it has none."""
+        code = self.entity_code(entity)
+        if code < 0:
+            return slice(0, 0)
+        return slice(int(self.offsets[code]), int(self.offsets[code + 1]))
+
+    @cached_property
+    def offsets(self) -> Int64[np.ndarray, " e"]:
+        """Where each entity's events begin, and where the last one's end."""
+        codes = np.arange(len(self.entities) + 1, dtype=np.int32)
+        return np.searchsorted(self.entity, codes)
+
+    @cached_property
+    def _codes(self) -> Mapping[str, int]:
+        return {entity: code for code, entity in enumerate(self.entities)}
 
     @cached_property
     def channel_offset(self) -> Int64[np.ndarray, " s"]:
@@ -77,7 +107,7 @@ class EventArrays:
 
     def entity_code(self, entity: str) -> int:
         """Return the code of an entity; -1 if no event mentions it."""
-        return self.entities.index(entity) if entity in self.entities else -1
+        return self._codes.get(entity, -1)
 
     def stream_code(self, stream: str) -> int:
         """Return the code of a stream.
@@ -156,7 +186,7 @@ def event_arrays(log: EventLog) -> EventArrays:
         sequence=keys["sequence"].to_numpy(np.int64)[order],
         revision=keys["revision"].to_numpy(np.int32)[order],
         values=values[order],
-        digests=digests[order],
+        sums=prefix_sums(digests[order]),
     )
 
 
@@ -222,8 +252,8 @@ def _digests(log: EventLog, stream: str, keys: pd.DataFrame) -> np.ndarray:
     words = [
         text_words(entities.tolist())[place],
         np.repeat(about, table.num_rows),
-        *clocks.to_numpy(np.int64).view(np.uint64).T,
+        *(clocks[name].to_numpy(np.int64).view(np.uint64) for name in clocks),
         *(float_words(column) for column in numbers),
         *texts,
     ]
-    return event_digests(np.column_stack(words))
+    return event_digests(words)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from jaxtyping import Int64
+from jaxtyping import Int32, Int64
 
-from .arrays import NO_SEQUENCE
 from .events import MARKET_WIDE, Boundary, EventLog
-from .instants import nanoseconds
+from .instants import instants
+from .latest_rows import NOTHING, Asked, StreamRows
 from .validation import utc_instants
 
-_NOTHING = -1
+_NO_INSTANT = int(np.iinfo(np.int64).min)  # what pandas reads as missing
 
 
 def as_of(
@@ -47,16 +50,75 @@ def as_of(
     ValueError
         For a naive forecast time or a missing column.
     """
+    return known_at_points(log, points, boundary=boundary).frame()
+
+
+def known_at_points(
+    log: EventLog, points: pd.DataFrame, *, boundary: Boundary = "inclusive"
+) -> KnownValues:
+    """Answer `as_of` with one array per column, for millions of points.
+
+    Arguments and errors are those of `as_of`.
+    """
     checked = checked_points(points)
-    parts = [
-        _as_of_stream(log, stream, place, checked, boundary)
-        for place, stream in enumerate(log.streams)
-    ]
-    if not parts:
-        return pd.DataFrame(columns=["entity", "forecast_time", "stream"])
-    answer = pd.concat(parts, ignore_index=True)
-    answer = answer.sort_values(["_point", "_place"], ignore_index=True)
-    return answer.drop(columns=["_point", "_place"])
+    asked = Asked(checked, boundary)
+    known = _nothing_known(log, checked)
+    # Searching and copying leave the interpreter to others: streams side by side.
+    with ThreadPoolExecutor(min(len(log.streams), os.cpu_count() or 1) or 1) as pool:
+        done = [
+            pool.submit(_fill, known, place, log.table(stream), asked)
+            for place, stream in enumerate(log.streams)
+        ]
+        for one in done:
+            one.result()
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class KnownValues:
+    """What was known of each of s streams at each of p points.
+
+    Attributes
+    ----------
+    points : DataFrame
+        `entity` and `forecast_time`, as asked.
+    streams : tuple of str
+    event_time, available_at : ndarray of shape (s, p)
+        UTC nanoseconds; the smallest number where nothing was known.
+    revision : ndarray of shape (s, p)
+        -1 where nothing was known.
+    values : Mapping[str, ndarray of shape (s, p)]
+        By value column, missing where nothing was known or a stream has no such column.
+    """
+
+    points: pd.DataFrame
+    streams: tuple[str, ...]
+    event_time: Int64[np.ndarray, "s p"]
+    available_at: Int64[np.ndarray, "s p"]
+    revision: Int32[np.ndarray, "s p"]
+    values: Mapping[str, np.ndarray]
+
+    def frame(self) -> pd.DataFrame:
+        """Return one row per point and stream, in the order of the points."""
+        num_streams, num_points = self.event_time.shape
+        point = np.repeat(np.arange(num_points), num_streams)
+        place = np.tile(np.arange(num_streams), num_points)
+        times = self.points["forecast_time"].take(point).reset_index(drop=True)
+        available_at = pd.Series(instants(self.available_at.T.ravel()))
+        revision = self.revision.T.ravel()
+        streams = pd.Series(list(self.streams), dtype="str")
+        answer = {
+            "entity": self.points["entity"].take(point).reset_index(drop=True),
+            "forecast_time": times,
+            "stream": streams.take(place).reset_index(drop=True),
+            "event_time": instants(self.event_time.T.ravel()),
+            "available_at": available_at,
+            "revision": pd.arrays.IntegerArray(revision, revision == NOTHING),
+            "age": times - available_at,
+        }
+        for name, values in self.values.items():
+            answer[name] = _column(values.T.ravel())
+        return pd.DataFrame(answer)
 
 
 def vintage(
@@ -112,93 +174,53 @@ def checked_points(points: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def newest_known(event_time: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-    """Return, at each place of an availability-ordered stream, the event to use there.
-
-    It is the last one among those with the newest `event_time` so far: a late
-    arrival about an older period does not pass for news.
-    """
-    newest = np.maximum.accumulate(event_time)
-    candidates = np.where(event_time == newest, np.arange(len(event_time)), 0)
-    return np.maximum.accumulate(candidates)
-
-
-def _as_of_stream(
-    log: EventLog, stream: str, place: int, points: pd.DataFrame, boundary: Boundary
-) -> pd.DataFrame:
-    table = log.table(stream)
-    clocks = _clocks(table)
-    own = _latest_rows(clocks, points["entity"], points, boundary)
-    everyone = pd.Series(MARKET_WIDE, index=points.index, dtype="str")
-    market = _latest_rows(clocks, everyone, points, boundary)
-    rows = _newer(clocks, own, market)
-    known = rows != _NOTHING
-    taken = table.take(pa.array(np.where(known, rows, 0), mask=~known)).to_pandas()
-    answer = pd.DataFrame(
-        {
-            "_point": np.arange(len(points)),
-            "_place": place,
-            "entity": points["entity"],
-            "forecast_time": points["forecast_time"],
-            "stream": stream,
-            "event_time": taken["event_time"],
-            "available_at": taken["available_at"],
-            "revision": taken["revision"].astype("Int32"),
-            "age": points["forecast_time"] - taken["available_at"],
-        }
-    )
-    for name in log.values_of(stream):
-        answer[name] = taken[name]
-    return answer
-
-
-def _clocks(table: pa.Table) -> pd.DataFrame:
-    frame = table.select(["entity", "event_time", "available_at"]).to_pandas()
-    return pd.DataFrame(
-        {
-            "entity": frame["entity"].astype("str"),
-            "event_time": nanoseconds(frame["event_time"]),
-            "available_at": nanoseconds(frame["available_at"]),
-            "sequence": table["sequence"].fill_null(NO_SEQUENCE).to_numpy(),
-        }
+def _nothing_known(log: EventLog, points: pd.DataFrame) -> KnownValues:
+    shape = len(log.streams), len(points)
+    kinds: dict[str, set[pa.DataType]] = {}
+    for stream in log.streams:
+        for name in log.values_of(stream):
+            kinds.setdefault(name, set()).add(log.table(stream).field(name).type)
+    return KnownValues(
+        points=points,
+        streams=log.streams,
+        event_time=np.full(shape, _NO_INSTANT, dtype=np.int64),
+        available_at=np.full(shape, _NO_INSTANT, dtype=np.int64),
+        revision=np.full(shape, NOTHING, dtype=np.int32),
+        values={
+            name: np.full(shape, np.nan)
+            if found == {pa.float64()}
+            else np.full(shape, None, dtype=object)
+            for name, found in kinds.items()
+        },
     )
 
 
-def _latest_rows(
-    clocks: pd.DataFrame, entity: pd.Series, points: pd.DataFrame, boundary: Boundary
-) -> Int64[np.ndarray, " p"]:
-    """Return the row to use for each point among the events of `entity`, or -1."""
-    answer = np.full(len(points), _NOTHING, dtype=np.int64)
-    times = nanoseconds(points["forecast_time"])
-    side: Literal["left", "right"] = "right" if boundary == "inclusive" else "left"
-    groups = clocks.groupby("entity", sort=False).indices
-    for name, asked in points.groupby(entity, sort=False).indices.items():
-        rows = groups.get(name)
-        if rows is None:
-            continue
-        # A stream's table is ordered by (entity, available_at, event_time, sequence).
-        available = clocks["available_at"].to_numpy()[rows]
-        best = newest_known(clocks["event_time"].to_numpy()[rows])
-        stop = np.searchsorted(available, times[asked], side=side)
-        answer[asked] = np.where(stop > 0, rows[best[stop - 1]], _NOTHING)
-    return answer
+def _fill(known: KnownValues, place: int, table: pa.Table, asked: Asked) -> None:
+    """Write the answers of one stream."""
+    rows = StreamRows(table)
+    latest = rows.latest(asked)
+    columns = [
+        (known.event_time, rows.event_time, _NO_INSTANT),
+        (known.available_at, rows.available_at, _NO_INSTANT),
+        (known.revision, table["revision"].to_numpy(), NOTHING),
+        *(
+            (values, table[name].to_numpy(), None if values.dtype == object else np.nan)
+            for name, values in known.values.items()
+            if name in table.column_names
+        ),
+    ]
+    unknown = np.flatnonzero(latest == NOTHING)
+    for answers, column, missing in columns:
+        if len(column):
+            found = column[latest]
+            found[unknown] = missing
+            answers[place][asked.order] = found
 
 
-def _newer(
-    clocks: pd.DataFrame,
-    own: Int64[np.ndarray, " p"],
-    market: Int64[np.ndarray, " p"],
-) -> Int64[np.ndarray, " p"]:
-    """Choose between an entity's event and the market-wide one; a full tie is its own."""
-    order = np.lexsort(
-        (
-            clocks["entity"] != MARKET_WIDE,
-            clocks["sequence"],
-            clocks["available_at"],
-            clocks["event_time"],
-        )
-    )
-    rank = np.empty(len(clocks) + 1, dtype=np.int64)
-    rank[order] = np.arange(1, len(clocks) + 1)
-    rank[_NOTHING] = 0  # the last place, which -1 addresses: nothing is known
-    return np.where(rank[own] >= rank[market], own, market)
+def _column(values: np.ndarray) -> pd.Series:
+    """Return values as a column: texts as `str`, unless there are numbers among them."""
+    if values.dtype != object:
+        return pd.Series(values)
+    present = values[pd.notna(values)]
+    is_text = all(isinstance(value, str) for value in present)
+    return pd.Series(values, dtype="str" if is_text else object)

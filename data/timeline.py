@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from .arrays import EventArrays
 from .calendars import session_opens_before
 from .events import MARKET_WIDE, Boundary
-from .fingerprints import prefix_sums, slice_fingerprints
+from .fingerprints import hexadecimal, prefix_sums, subtracted
 from .instants import instants
 from .strict import Strict
 
@@ -71,16 +71,34 @@ class Timeline:
     entity : str
     arrays : EventArrays
         The events; shared by all timelines, never copied.
-    rows : ndarray of shape (n,)
-        Positions of the events in `arrays`.
     """
 
     entity: str
     arrays: EventArrays
-    rows: Int64[np.ndarray, " n"]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return sum(block.stop - block.start for block in self._blocks)
+
+    @cached_property
+    def rows(self) -> Int64[np.ndarray, " n"]:
+        """Positions of the events in `arrays`."""
+        arrays = self.arrays
+        rows = np.concatenate([np.r_[block] for block in self._blocks])
+        order = np.lexsort(
+            (
+                arrays.sequence[rows],
+                arrays.event_time[rows],
+                arrays.stream[rows],
+                arrays.available_at[rows],
+            )
+        )
+        return rows[order]
+
+    @property
+    def _blocks(self) -> list[slice]:
+        # At a full tie the market's event comes first.
+        names = dict.fromkeys((MARKET_WIDE, self.entity))
+        return [self.arrays.block(name) for name in names]
 
     @cached_property
     def available_at(self) -> Int64[np.ndarray, " n"]:
@@ -124,7 +142,7 @@ class Timeline:
         self, start: Int64[np.ndarray, " k"], stop: Int64[np.ndarray, " k"]
     ) -> np.ndarray:
         """Return the 32-digit fingerprint of each slice [start, stop)."""
-        return slice_fingerprints(self._sums, start, stop)
+        return hexadecimal(subtracted(self._sums[stop], self._sums[start]))
 
 
 def timeline(arrays: EventArrays, entity: str) -> Timeline:
@@ -146,18 +164,7 @@ def timeline(arrays: EventArrays, entity: str) -> Timeline:
 
 def timeline_of(arrays: EventArrays, entity: str) -> Timeline:
     """Return the timeline of an entity that may not have had an event yet."""
-    own = _rows_of(arrays, entity)
-    market = _rows_of(arrays, MARKET_WIDE) if entity != MARKET_WIDE else own[:0]
-    rows = np.concatenate([market, own])
-    order = np.lexsort(
-        (
-            arrays.sequence[rows],
-            arrays.event_time[rows],
-            arrays.stream[rows],
-            arrays.available_at[rows],
-        )
-    )
-    return Timeline(entity=entity, arrays=arrays, rows=rows[order])
+    return Timeline(entity=entity, arrays=arrays)
 
 
 def period_starts(
@@ -169,12 +176,3 @@ def period_starts(
     naive = instants(nanos).tz_localize(None)
     begins = naive.to_period(_PERIODS[str(history.since)]).start_time
     return begins.as_unit("ns").to_numpy(dtype="datetime64[ns]").astype(np.int64)
-
-
-def _rows_of(arrays: EventArrays, entity: str) -> Int64[np.ndarray, " n"]:
-    if entity not in arrays.entities:
-        return np.empty(0, dtype=np.int64)
-    code = arrays.entities.index(entity)
-    first = np.searchsorted(arrays.entity, code, side="left")
-    last = np.searchsorted(arrays.entity, code, side="right")
-    return np.arange(first, last, dtype=np.int64)
