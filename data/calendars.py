@@ -120,6 +120,24 @@ def next_sessions(
     return pd.DatetimeIndex(found)
 
 
+def session_zone(calendar: str) -> str:
+    """Return the zone in which the sessions of a calendar are dated.
+
+    Raises
+    ------
+    ValueError
+        For an unknown calendar.
+    """
+    complaint = calendar_complaint(calendar)
+    if complaint is not None:
+        raise ValueError(f"calendar {complaint}")
+    if calendar in _OWN:
+        return str(_OWN[calendar].tz)
+    return str(
+        _built(calendar, pd.Timestamp(2024, 1, 1), pd.Timestamp(2024, 12, 31)).tz
+    )
+
+
 def session_opens_before(
     calendar: str, instants_ns: Int64[np.ndarray, " n"]
 ) -> Int64[np.ndarray, " n"]:

@@ -17,7 +17,7 @@ class Strict(BaseModel):
     def _known_keys(cls, given: object) -> object:
         if not isinstance(given, dict):
             return given
-        names = list(cls.model_fields)
+        names = [field.alias or name for name, field in cls.model_fields.items()]
         for key in given:
             if key not in names:
                 near = get_close_matches(str(key), names, n=1)

@@ -99,6 +99,11 @@ def _localised(clock: pd.Series, name: str, zone: str, place: str) -> pd.Series:
         local: pd.Series = clock.dt.tz_localize(
             zone, ambiguous="raise", nonexistent="raise"
         )
+    except KeyError as error:
+        raise ValueError(
+            f"zone of {name} must be an IANA zone such as America/New_York; got "
+            f"{zone!r}{place}. Correct it."
+        ) from error
     except ValueError as error:
         found = clock.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
         wrong = (found.isna() & clock.notna()).to_numpy()
@@ -116,6 +121,11 @@ def _require_columns(frame: pd.DataFrame, stream: str, values: tuple[str, ...]) 
             raise ValueError(
                 f"column {name!r} must be in the frame of stream {stream!r}; got "
                 f"{', '.join(map(str, frame.columns))}. Rename or declare the column."
+            )
+        if list(frame.columns).count(name) > 1 or values.count(name) > 1:
+            raise ValueError(
+                f"column {name!r} of stream {stream!r} must be there once; got it "
+                "more often. Rename or drop the others."
             )
     for name in sorted(_RESERVED.intersection(values)):
         raise ValueError(
@@ -152,12 +162,22 @@ def _sequences(frame: pd.DataFrame, stream: str) -> pd.Series:
             f"sequence must hold integers; got {given.dtype} in stream {stream!r}. "
             "Floats round ids above 2**53: read the column as Int64."
         )
+    if pd.api.types.is_unsigned_integer_dtype(given.dtype):
+        large = (given > np.iinfo(np.int64).max).fillna(value=False).to_numpy(bool)
+        if large.any():
+            row = int(large.argmax())
+            raise ValueError(
+                f"sequence must fit int64; got {given.iloc[row]} in row {row} of stream "
+                f"{stream!r}. Use smaller numbers."
+            )
     return given.astype("Int64")
 
 
 def _values(column: pd.Series, name: str, stream: str) -> pd.Series:
-    is_flag = pd.api.types.is_bool_dtype(column.dtype)
-    if pd.api.types.is_numeric_dtype(column.dtype) and not is_flag:
+    is_other = pd.api.types.is_bool_dtype(column.dtype) or (
+        pd.api.types.is_complex_dtype(column.dtype)
+    )
+    if pd.api.types.is_numeric_dtype(column.dtype) and not is_other:
         wide = column.astype("float64")
         exact = wide.isna() | (wide.astype(column.dtype) == column)
         if not exact.all():

@@ -28,7 +28,9 @@ _WANTED = {
 }
 
 
-def complaints(error: ValidationError, content: object) -> list[str]:
+def complaints(
+    error: ValidationError, content: object, *, root: str = "experiment"
+) -> list[str]:
     """Return a sentence for each wrong setting, which starts with its place.
 
     Parameters
@@ -36,11 +38,13 @@ def complaints(error: ValidationError, content: object) -> list[str]:
     error : ValidationError
     content : object
         What was validated: mappings and lists.
+    root : str
+        What the whole of it is called.
     """
     items = error.errors(include_url=False)
     wrong = [item["loc"] for item in items]
     return [
-        f"{_place(item, content)} {_rule(item)}"
+        f"{_place(item, content) or root} {_rule(item)}"
         for item in items
         # A list counts as short, too, where its items are refused.
         if not (item["type"] == "too_short" and _is_within(item["loc"], wrong))
@@ -59,7 +63,7 @@ def _place(item: Mapping[str, Any], content: object) -> str:
         if not _is_kind(path[depth:], content, item):
             parts.append(str(part))
             content = _entry(content, part)
-    return ".".join(parts) or "experiment"
+    return ".".join(parts)
 
 
 def _is_kind(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,25 @@ from jaxtyping import Bool, Float64, Int64
 from .declaration import TextFormat
 
 _WHOLE = r"^[+-]?[0-9]+$"
+_NOT_ZERO = "^[^eE]*[1-9]"
+_WITHOUT_FRACTION = re.compile(r"([+-]?[0-9]+)(\.0*)?")
+_FIRST_INEXACT = 2**53  # below it, every whole number is a float64
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """Rows that a source sets aside: never used, and listed in the quarantine.
+
+    Attributes
+    ----------
+    at : ndarray of shape (n,)
+        Whether each row of the table has the fault.
+    column, reason : str
+    """
+
+    at: Bool[np.ndarray, " n"]
+    column: str
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +49,14 @@ class SourceTable:
         The declared columns; of text unless the file is Parquet.
     rows : ndarray of shape (n,)
         Row of each cell in the file.
+    faults : tuple of Fault
+        The first that a row has counts.
     """
 
     name: str
     columns: pa.Table
     rows: Int64[np.ndarray, " n"]
+    faults: tuple[Fault, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -40,6 +64,29 @@ class SourceTable:
     def cells(self, column: str) -> pa.ChunkedArray:
         """Return a column."""
         return self.columns[column]
+
+    def with_columns(
+        self, columns: Mapping[str, pa.Array | pa.ChunkedArray]
+    ) -> SourceTable:
+        """Return the table with columns added, or replaced where it has them."""
+        table = self.columns
+        for name, cells in columns.items():
+            if name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, cells)
+            else:
+                table = table.append_column(name, cells)
+        return replace(self, columns=table)
+
+    def with_faults(self, faults: tuple[Fault, ...]) -> SourceTable:
+        """Return the table with more rows set aside."""
+        return replace(self, faults=(*self.faults, *faults))
+
+    def without_faults(self) -> SourceTable:
+        """Return the rows that have no fault."""
+        if not self.faults:
+            return self
+        sound = ~np.logical_or.reduce([fault.at for fault in self.faults])
+        return SourceTable(self.name, self.columns.filter(sound), self.rows[sound])
 
     def place(self, index: int, column: str) -> str:
         """Return what a cell holds and where it stands in the file."""
@@ -104,13 +151,20 @@ def number_cells(
     Raises
     ------
     ValueError
-        For a cell that is not a number, or an integer that float64 cannot hold.
+        For a cell that is not a number, or one that float64 cannot hold: a whole number
+        that would be rounded, what would become infinite, or zero without being it.
+        (Decimal fractions are read as the nearest float64.)
     TypeError
         For a Parquet column that does not hold numbers.
     """
     cells = table.cells(column)
-    if _is_number(cells.type):
-        return _as_float64(table, column, cells, setting)
+    if pa.types.is_floating(cells.type):
+        return _to_numpy(cells.cast(pa.float64()))
+    if pa.types.is_integer(cells.type):
+        with suppress(pa.ArrowInvalid):  # fast, and refused from 2**53 on
+            return _to_numpy(cells.cast(pa.float64()))
+    if pa.types.is_integer(cells.type) or pa.types.is_decimal(cells.type):
+        return _as_float64(table, column, cells.cast(pa.string()), setting)
     if not _holds_text(cells.type):
         raise TypeError(
             f"{setting} must be numeric; got {cells.type} in column {column!r} of "
@@ -127,7 +181,7 @@ def number_cells(
     if layout.thousands is not None:
         cells = pc.replace_substring(cells, layout.thousands, "")
     cells = pc.replace_substring(cells, layout.decimal, ".")
-    return _to_numpy(cells.cast(pa.float64()))
+    return _as_float64(table, column, cells, setting)
 
 
 def whole_cells(table: SourceTable, column: str, *, setting: str) -> pd.Series:
@@ -141,25 +195,39 @@ def whole_cells(table: SourceTable, column: str, *, setting: str) -> pd.Series:
         For a Parquet column of another kind.
     """
     cells = table.cells(column)
-    if not pa.types.is_integer(cells.type):
-        cells = text_cells(table, column)
-        table.require(
-            matches(cells, _WHOLE),
-            column,
-            f"{setting} must be a whole number",
-            "Name a column of whole numbers.",
-        )
-        cells = pc.replace_substring_regex(cells, r"^\+", "")
-    try:
-        whole = cells.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{setting} must fit 64 bits; got {error} in column {column!r} of "
-            f"{table.name}. Name a column of smaller numbers."
-        ) from error
+    if not pa.types.is_signed_integer(cells.type):
+        cells = _whole_texts(table, column, setting)
+    whole = cells.cast(pa.int64())
     as_int64 = {pa.int64(): pd.Int64Dtype()}
     frame: pd.DataFrame = pa.table({column: whole}).to_pandas(types_mapper=as_int64.get)
     return frame[column]
+
+
+def _whole_texts(table: SourceTable, column: str, setting: str) -> pa.ChunkedArray:
+    """Return whole numbers of 64 bits as they are written, without a plus."""
+    cells = table.cells(column)
+    if pa.types.is_unsigned_integer(cells.type):
+        cells = cells.cast(pa.string())
+    elif _holds_text(cells.type):
+        cells = text_cells(table, column)
+    else:
+        raise TypeError(
+            f"{setting} must hold whole numbers; got {cells.type} in column "
+            f"{column!r} of {table.name}. Write the column as int64."
+        )
+    table.require(
+        matches(cells, _WHOLE),
+        column,
+        f"{setting} must be a whole number",
+        "Name a column of whole numbers.",
+    )
+    table.require(
+        _fits_int64(cells),
+        column,
+        f"{setting} must fit 64 bits",
+        "Name a column of smaller numbers.",
+    )
+    return pc.replace_substring_regex(cells, r"^\+", "")
 
 
 def _number_pattern(layout: TextFormat) -> str:
@@ -170,20 +238,13 @@ def _number_pattern(layout: TextFormat) -> str:
     return rf"^[+-]?({digits}({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_decimal(kind)
-    )
-
-
 def _holds_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
         or pa.types.is_null(kind)
     )
 
@@ -191,13 +252,39 @@ def _holds_text(kind: pa.DataType) -> bool:
 def _as_float64(
     table: SourceTable, column: str, cells: pa.ChunkedArray, setting: str
 ) -> Float64[np.ndarray, " n"]:
-    try:
-        return _to_numpy(cells.cast(pa.float64()))
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{setting} must fit a float64; got {error} in column {column!r} of "
-            f"{table.name}. Keep ids as text."
-        ) from error
+    """Return numbers that are written out as text; the nearest float64 of each."""
+    numbers = _to_numpy(cells.cast(pa.float64()))
+    held, zero = np.ones(len(numbers), dtype=bool), numbers == 0
+    if zero.any():
+        held[zero] = ~matches(cells.filter(pa.array(zero)), _NOT_ZERO)
+    large = np.flatnonzero(np.abs(numbers) >= _FIRST_INEXACT)
+    written = cells.take(pa.array(large)).to_pylist()
+    held[large] = [
+        _is_exact(*pair) for pair in zip(numbers[large], written, strict=True)
+    ]
+    table.require(
+        held,
+        column,
+        f"{setting} must fit a float64",
+        "Keep ids as text (`kind: text`); write a large quantity with an exponent.",
+    )
+    return numbers
+
+
+def _is_exact(number: float, written: str) -> bool:
+    """Return whether a float is finite, and the whole number that was written if any."""
+    whole = _WITHOUT_FRACTION.fullmatch(written)
+    if whole is None or not np.isfinite(number):
+        return bool(np.isfinite(number))
+    return int(whole[1]) == int(number)
+
+
+def _fits_int64(cells: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
+    fits = matches(cells, "^[+-]?0*[0-9]{1,18}$")
+    bounds = np.iinfo(np.int64)
+    for row in np.flatnonzero(~fits):
+        fits[row] = bounds.min <= int(cells[int(row)].as_py()) <= bounds.max
+    return fits
 
 
 def _to_numpy(cells: pa.ChunkedArray) -> Float64[np.ndarray, " n"]:

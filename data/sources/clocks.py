@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 from jaxtyping import Int64
 
-from infoset.data.calendars import next_sessions
+from infoset.data.calendars import next_sessions, session_zone, sessions
 from infoset.data.durations import duration_ns
 
 from .cells import SourceTable, matches, text_cells
@@ -19,22 +19,26 @@ from .declared_clocks import (
     BarOpen,
     DateStamp,
     InstantStamp,
+    KnownVintage,
     PeriodEnd,
+    PeriodStart,
 )
+from .epochs import epoch_instants
 from .local_times import ClockColumn, local_instants
+from .periods import ends_of_named, ends_of_started
+from .stamp_patterns import cells_pattern, has_offset
 
 _INSTANT = (
     r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?$"
 )
 _OFFSET = r"(Z|[+-]\d{2}:?\d{2})$"
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
-_PERIOD = r"^\d{4}-(0[1-9]|1[0-2]|Q[1-4])$"
-_YEARS = (1678, 2261)  # what 64-bit nanoseconds hold in full
+YEARS = (1678, 2261)  # what 64-bit nanoseconds hold in full
 
 
 def event_times(
     table: SourceTable,
-    stamp: InstantStamp | BarOpen | DateStamp | PeriodEnd,
+    stamp: InstantStamp | BarOpen | DateStamp | PeriodEnd | PeriodStart,
     *,
     series: Int64[np.ndarray, " n"],
 ) -> pd.Series:
@@ -43,7 +47,7 @@ def event_times(
     Parameters
     ----------
     table : SourceTable
-    stamp : InstantStamp, BarOpen, DateStamp or PeriodEnd
+    stamp : InstantStamp, BarOpen, DateStamp, PeriodEnd or PeriodStart
     series : ndarray of shape (n,)
         Which series (stream and entity) a row belongs to; see `local_instants`.
 
@@ -57,10 +61,14 @@ def event_times(
     """
     where = ClockColumn(table, stamp.column, "event_time")
     if isinstance(stamp, PeriodEnd):
-        return _period_ends(where, stamp.zone)
+        return _first_instants(where, ends_of_named(where), stamp.zone)
+    if isinstance(stamp, PeriodStart):
+        dates = _dates(where, stamp.format)
+        ends = ends_of_started(where, dates, stamp.period)
+        return _first_instants(where, ends, stamp.zone)
     if isinstance(stamp, DateStamp):
         return _at(where, _dates(where, stamp.format), stamp.at, stamp.zone)
-    stamps = _instants(where, stamp.zone, stamp.format, series)
+    stamps = _instants(where, stamp, series)
     if isinstance(stamp, BarOpen):
         return _later(stamps, stamp.bar)
     return stamps
@@ -68,7 +76,7 @@ def event_times(
 
 def availabilities(
     table: SourceTable,
-    rule: AvailableColumn | AfterSessions | AfterDays | AfterLag,
+    rule: AvailableColumn | KnownVintage | AfterSessions | AfterDays | AfterLag,
     events: pd.Series,
     *,
     event_column: str,
@@ -79,9 +87,9 @@ def availabilities(
     Parameters
     ----------
     table : SourceTable
-    rule : AvailableColumn, AfterSessions, AfterDays or AfterLag
+    rule : AvailableColumn, KnownVintage, AfterSessions, AfterDays or AfterLag
     events : Series
-        Event times, which every rule but the column starts from.
+        Event times, which all rules but the first two start from.
     event_column : str
         The column that the events came from, for messages.
     series : ndarray of shape (n,)
@@ -93,23 +101,51 @@ def availabilities(
         See `event_times`; also for a date outside of what the calendar covers.
     """
     if isinstance(rule, AvailableColumn):
-        where = ClockColumn(table, rule.column, "available_at")
-        if rule.at is None or rule.zone is None:
-            return _instants(where, rule.zone, rule.format, series)
-        return _at(where, _dates(where, rule.format), rule.at, rule.zone)
+        return _given(ClockColumn(table, rule.column, "available_at"), rule, series)
     if isinstance(rule, AfterLag):
         return _later(events, rule.lag)
-    dates = events.dt.tz_convert(rule.zone).dt.tz_localize(None).dt.normalize()
-    if isinstance(rule, AfterDays):
-        dates = dates + pd.Timedelta(days=rule.days)
-    else:
-        dates = _sessions_after(table.name, dates, rule)
     where = ClockColumn(table, event_column, "available_at")
+    if isinstance(rule, KnownVintage):
+        days = pd.Series(pd.Timestamp(rule.vintage).as_unit("s"), index=events.index)
+        return _at(where, days, rule.at, rule.zone)
+    if isinstance(rule, AfterSessions):
+        return _after_sessions(where, events, rule)
+    dates = _local_dates(events, rule.zone) + pd.Timedelta(days=rule.days)
     return _at(where, dates, rule.at, rule.zone)
+
+
+def _given(
+    where: ClockColumn, rule: AvailableColumn, series: Int64[np.ndarray, " n"]
+) -> pd.Series:
+    if rule.zone is not None and rule.stamp is not None:
+        return _first_instants(where, ends_of_named(where), rule.zone)
+    if rule.at is None or rule.zone is None:
+        return _instants(where, rule, series)
+    return _at(where, _dates(where, rule.format), rule.at, rule.zone)
 
 
 def _later(instants: pd.Series, duration: str) -> pd.Series:
     return instants + pd.Timedelta(duration_ns(duration), unit="ns")
+
+
+def _local_dates(instants: pd.Series, zone: str) -> pd.Series:
+    dates: pd.Series = instants.dt.tz_convert(zone).dt.tz_localize(None).dt.normalize()
+    return dates
+
+
+def _after_sessions(
+    where: ClockColumn, events: pd.Series, rule: AfterSessions
+) -> pd.Series:
+    zone = rule.zone or session_zone(rule.calendar)
+    dates = _sessions_after(where.table.name, _local_dates(events, zone), rule)
+    if rule.bound is None:
+        return _at(where, dates, rule.at, zone)
+    known = dates.dropna()
+    if known.empty:
+        return _utc_nanoseconds(where, dates.dt.tz_localize("UTC"))
+    schedule = sessions(rule.calendar, known.min(), known.max()).set_index("session")
+    bounds = schedule[rule.bound].reindex(pd.DatetimeIndex(dates))
+    return _utc_nanoseconds(where, pd.Series(bounds.array, index=dates.index))
 
 
 def _sessions_after(name: str, dates: pd.Series, rule: AfterSessions) -> pd.Series:
@@ -122,12 +158,14 @@ def _sessions_after(name: str, dates: pd.Series, rule: AfterSessions) -> pd.Seri
 
 def _instants(
     where: ClockColumn,
-    zone: str | None,
-    pattern: str | None,
+    written: InstantStamp | BarOpen | AvailableColumn,
     series: Int64[np.ndarray, " n"],
 ) -> pd.Series:
+    zone, pattern = written.zone, written.format
     cells = where.table.cells(where.column)
-    if pa.types.is_timestamp(cells.type):
+    if written.epoch is not None:
+        stamps = epoch_instants(where.table, where.column, written.epoch).to_pandas()
+    elif pa.types.is_timestamp(cells.type):
         _require_no_pattern(where, pattern)
         stamps = cells.to_pandas()
     elif pattern is not None:
@@ -170,15 +208,16 @@ def _by_pattern(where: ClockColumn, pattern: str) -> pd.Series:
     cells = text_cells(where.table, where.column)
     try:
         stamps: pd.Series = pd.to_datetime(
-            cells.to_pandas(), format=pattern, utc="%z" in pattern, errors="coerce"
+            cells.to_pandas(), format=pattern, utc=has_offset(pattern), errors="coerce"
         )
     except ValueError as error:
         raise ValueError(
             f"{where.clock}.format must hold strptime directives; got {pattern!r} "
             f"({error}). Correct it."
         ) from error
+    described = matches(cells, cells_pattern(pattern))
     where.require(
-        (stamps.notna() | cells.is_null().to_pandas()).to_numpy(),
+        (stamps.notna() | cells.is_null().to_pandas()).to_numpy() & described,
         f"must match the format {pattern!r}",
         f"Correct the row, or `{where.clock}.format`.",
     )
@@ -219,16 +258,8 @@ def _require_no_pattern(where: ClockColumn, pattern: str | None) -> None:
         )
 
 
-def _period_ends(where: ClockColumn, zone: str) -> pd.Series:
-    cells = text_cells(where.table, where.column)
-    where.require(
-        matches(cells, _PERIOD),
-        "must be a month such as 2008-01 or a quarter such as 2008-Q1",
-        "Declare another `event_time.stamp`.",
-    )
-    codes, periods = pd.factorize(cells.to_pandas())
-    starts = [_month_after(period) for period in periods] + ["NaT"]
-    local = pd.Series(np.array(starts, dtype="datetime64[s]")[codes])
+def _first_instants(where: ClockColumn, local: pd.Series, zone: str) -> pd.Series:
+    """Return the first instant of days that are given as midnights."""
     # Where the clocks skip or repeat midnight: the first instant after the period.
     instants = local.dt.tz_localize(
         zone,
@@ -236,12 +267,6 @@ def _period_ends(where: ClockColumn, zone: str) -> pd.Series:
         nonexistent="shift_forward",
     )
     return _utc_nanoseconds(where, instants)
-
-
-def _month_after(period: str) -> str:
-    year, part = int(period[:4]), period[5:]
-    last = 3 * int(part[1]) if part.startswith("Q") else int(part)
-    return f"{year + last // 12:04d}-{last % 12 + 1:02d}"
 
 
 def _at(where: ClockColumn, dates: pd.Series, at: str, zone: str) -> pd.Series:
@@ -259,8 +284,8 @@ def _at(where: ClockColumn, dates: pd.Series, at: str, zone: str) -> pd.Series:
 def _utc_nanoseconds(where: ClockColumn, instants: pd.Series) -> pd.Series:
     utc = instants.dt.tz_convert("UTC")
     where.require(
-        (utc.isna() | utc.dt.year.between(*_YEARS)).to_numpy(),
-        f"must lie in the years {_YEARS[0]} to {_YEARS[1]}",
+        (utc.isna() | utc.dt.year.between(*YEARS)).to_numpy(),
+        f"must lie in the years {YEARS[0]} to {YEARS[1]}",
         "Correct or remove the row.",
     )
     exact: pd.Series = utc.dt.as_unit("ns")

@@ -64,6 +64,12 @@ class ColumnRef(Strict):
     column: str
 
 
+class FileOrder(Strict):
+    """Rows of one key and availability keep the order that they have in the file."""
+
+    order: Literal["file"]
+
+
 class ValueColumn(Strict):
     """A value: its column, whether it is a number, and its unit for the record."""
 
@@ -79,15 +85,46 @@ class Hashing(Strict):
 
 
 class TextColumn(Strict):
-    """A text, turned into the numbers `text_00`, `text_01` ... and `num_words`."""
+    """A text, turned into the numbers `text_00`, `text_01` ...
+
+    Attributes
+    ----------
+    column : str
+    hashing : Hashing, optional
+        By a hash of its words, with `num_words` beside.
+    encoder : str, optional
+        By an encoder of this name; see `text_encoders`. The text is read as it is, and
+        encoded when an experiment is run.
+    keep_text : bool
+        Whether the text stays a value, too.
+    """
 
     column: str
-    hashing: Hashing
+    # What is not used is not written: configurations without encoders keep their digests.
+    hashing: Hashing | None = Field(
+        default=None, exclude_if=lambda given: given is None
+    )
+    encoder: str | None = Field(
+        default=None, min_length=1, exclude_if=lambda given: given is None
+    )
     keep_text: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> TextColumn:
+        if (self.hashing is None) == (self.encoder is None):
+            got = "neither" if self.hashing is None else "both"
+            raise ValueError(
+                "must turn its text into numbers by `hashing: {num_features: 16}` or by "
+                f"an `encoder`; got {got}"
+            )
+        return self
 
 
 def _short_value(given: object) -> object:
     return {"column": given} if isinstance(given, str) else given
+
+
+Value = Annotated[ValueColumn, BeforeValidator(_short_value)]
 
 
 def _entity_kind(given: Any) -> str | None:  # noqa: ANN401 (any YAML value)
@@ -129,8 +166,9 @@ class RowDeclaration(Strict):
         A constant (`*` = market-wide), or the column of the ids.
     event_time : EventTime
     available_at : Availability
-    sequence : str, optional
-        Column of whole numbers that orders events of one key and availability.
+    sequence : str or FileOrder, optional
+        Column of whole numbers that orders events of one key and availability; or that
+        they keep the order of the file: their rows, counted from 1.
     values : Mapping[str, ValueColumn]
         Our name to the table's column; the short form ``price: close`` is a number.
     text : TextColumn, optional
@@ -148,8 +186,8 @@ class RowDeclaration(Strict):
     entity: Entity
     event_time: EventTime
     available_at: Availability
-    sequence: str | None = None
-    values: Mapping[str, Annotated[ValueColumn, BeforeValidator(_short_value)]] = {}
+    sequence: str | FileOrder | None = None
+    values: Mapping[str, Value] = {}
     text: TextColumn | None = None
     scheduled: bool = False
     assumptions: tuple[str, ...] = ()
@@ -183,7 +221,7 @@ class RowDeclaration(Strict):
             self.entity.column if isinstance(self.entity, ColumnRef) else None,
             self.event_time.column,
             known.column if isinstance(known, AvailableColumn) else None,
-            self.sequence,
+            self.sequence if isinstance(self.sequence, str) else None,
             *(value.column for value in self.values.values()),
             None if self.text is None else self.text.column,
         ]

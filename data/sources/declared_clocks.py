@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -21,8 +22,11 @@ from infoset.data.durations import Duration, PositiveDuration
 from infoset.data.strict import Strict
 
 from .nearest import did_you_mean
+from .stamp_patterns import Part, has_offset, pattern_complaint
 
-_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
+# 24:00 is the end of the day (ISO 8601): the safe bound where no time is known.
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?|24:00")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _time_of_day(given: object) -> object:
@@ -31,6 +35,15 @@ def _time_of_day(given: object) -> object:
             f"must be quoted text such as '15:30'; got {given!r} "
             "(YAML reads 15:30 without quotes as a number)"
         )
+    return given
+
+
+def _day(given: object) -> object:
+    # Without this, pydantic reads a number such as 20240807 as seconds since 1970.
+    if isinstance(given, str) and _ISO_DATE.fullmatch(given):
+        return given
+    if type(given) is not date:
+        raise ValueError(f"must be a date such as 2024-08-07; got {given!r}")
     return given
 
 
@@ -52,42 +65,92 @@ def _calendar(name: str) -> str:
     return name
 
 
-def _pattern(pattern: str) -> str:
+def _pattern(pattern: str, *parts: Part) -> str:
     if "%" not in pattern or "%Z" in pattern:
         raise ValueError(
             "must hold strptime directives such as '%d.%m.%Y %H:%M', with %z for an "
             f"offset and without %Z; got {pattern!r}"
         )
+    complaint = pattern_complaint(pattern, parts)
+    if complaint is not None:
+        raise ValueError(f"{complaint}; got {pattern!r}")
     return pattern
 
 
+def _instant_pattern(pattern: str) -> str:
+    return _pattern(pattern, "year", "day", "time")
+
+
+def _day_pattern(pattern: str) -> str:
+    return _pattern(pattern, "year", "day")
+
+
 def _date_pattern(pattern: str) -> str:
-    if "%z" in pattern:
+    _period_pattern(pattern)
+    return _pattern(pattern, "day")
+
+
+def _period_pattern(pattern: str) -> str:
+    if has_offset(pattern):
         raise ValueError(f"must not hold %z, as a date has no offset; got {pattern!r}")
-    return _pattern(pattern)
+    return _pattern(pattern, "year")
+
+
+def _session_time(given: object) -> object:
+    if given in ("session_open", "session_close"):
+        return given
+    if isinstance(given, str) and not given[:1].isdigit():
+        raise ValueError(
+            "must be session_open, session_close or quoted text such as '15:30'; "
+            f"got {given!r}"
+        )
+    return _time_of_day(given)
 
 
 Zone = Annotated[str, AfterValidator(_zone)]
+StampPattern = Annotated[str, AfterValidator(_day_pattern)]
 TimeOfDay = Annotated[str, BeforeValidator(_time_of_day)]
+SessionTime = Annotated[str, BeforeValidator(_session_time)]
+Day = Annotated[date, BeforeValidator(_day)]
+EpochUnit = Literal["s", "ms", "us", "ns"]
 
 
-class InstantStamp(Strict):
+class _Counted(Strict):
+    """A stamp that may be a whole number: what it counts since 1970, in UTC."""
+
+    # Not written where it is not used: such configurations keep their digests.
+    epoch: EpochUnit | None = Field(
+        default=None, exclude_if=lambda given: given is None
+    )
+
+    @model_validator(mode="after")
+    def _counts_in_utc(self) -> _Counted:
+        other = entry(self, "format") or entry(self, "zone")
+        if self.epoch is not None and other is not None:
+            raise ValueError(
+                f"must not have `format` or `zone` with `epoch: {self.epoch}`, which "
+                f"counts since 1970 in UTC; got {other!r}"
+            )
+        return self
+
+
+class InstantStamp(_Counted):
     """A date and time; the close of a bar is one. `zone` is for stamps without offset."""
 
     column: str
     stamp: Literal["instant", "bar_close"]
     zone: Zone | None = None
-    format: Annotated[str, AfterValidator(_pattern)] | None = None
+    format: Annotated[str, AfterValidator(_instant_pattern)] | None = None
 
 
-class BarOpen(Strict):
+class BarOpen(_Counted):
     """A bar stamped when it opens: its event is its close, a bar length later."""
 
     column: str
     stamp: Literal["bar_open"]
     bar: PositiveDuration
     zone: Zone | None = None
-    format: Annotated[str, AfterValidator(_pattern)] | None = None
+    format: Annotated[str, AfterValidator(_day_pattern)] | None = None
 
 
 class DateStamp(Strict):
@@ -101,11 +164,21 @@ class DateStamp(Strict):
 
 
 class PeriodEnd(Strict):
-    """A month (2008-01) or quarter (2008-Q1): the first local instant after it."""
+    """A month (2008-01), quarter (2008-Q1) or year: the first local instant after it."""
 
     column: str
     stamp: Literal["period_end"]
     zone: Zone
+
+
+class PeriodStart(Strict):
+    """A date that stands for the period which begins on it: its event is that end."""
+
+    column: str
+    stamp: Literal["period_start"]
+    period: Literal["month", "quarter", "half_year", "year"]
+    zone: Zone
+    format: Annotated[str, AfterValidator(_period_pattern)] | None = None
 
 
 def entry(given: Any, key: str) -> Any:  # noqa: ANN401 (any YAML value)
@@ -115,14 +188,21 @@ def entry(given: Any, key: str) -> Any:  # noqa: ANN401 (any YAML value)
 
 def _stamp(given: Any) -> str | None:  # noqa: ANN401
     stamp = entry(given, "stamp")
-    known = ("instant", "bar_close", "bar_open", "date", "period_end")
+    known = (
+        "instant",
+        "bar_close",
+        "bar_open",
+        "date",
+        "period_end",
+        "period_start",
+    )
     if stamp not in known:
         return None
     return "instant" if stamp == "bar_close" else str(stamp)
 
 
 def _rule(given: Any) -> str | None:  # noqa: ANN401
-    for key in ("column", "sessions", "days", "lag"):
+    for key in ("column", "vintage", "sessions", "days", "lag"):
         if entry(given, key) is not None:
             return key
     return None
@@ -132,41 +212,81 @@ EventTime = Annotated[
     Annotated[InstantStamp, Tag("instant")]
     | Annotated[BarOpen, Tag("bar_open")]
     | Annotated[DateStamp, Tag("date")]
-    | Annotated[PeriodEnd, Tag("period_end")],
+    | Annotated[PeriodEnd, Tag("period_end")]
+    | Annotated[PeriodStart, Tag("period_start")],
     Discriminator(
         _stamp,
         custom_error_type="stamp",
         custom_error_message=(
-            "a mapping whose `stamp` is instant, date, period_end, bar_open or bar_close"
+            "a mapping whose `stamp` is instant, date, period_end, period_start, "
+            "bar_open or bar_close"
         ),
     ),
 ]
 
 
-class AvailableColumn(Strict):
-    """The file says when: an instant, or (with `at`) a date and an assumed time."""
+class AvailableColumn(_Counted):
+    """The file says when: an instant; with `at` a date; with `stamp` a period's end."""
 
     column: str
+    stamp: Literal["period_end"] | None = None
     zone: Zone | None = None
     at: TimeOfDay | None = None
-    format: Annotated[str, AfterValidator(_pattern)] | None = None
+    format: Annotated[str, AfterValidator(_day_pattern)] | None = None
 
     @model_validator(mode="after")
     def _dated(self) -> AvailableColumn:
+        if self.stamp is not None and self.zone is None:
+            raise ValueError("must have a `zone` for its period's end; got none")
+        if self.stamp is not None and (self.at or self.format) is not None:
+            raise ValueError(
+                "must not have `at` or `format` with `stamp: period_end`; got "
+                f"{self.at or self.format!r}"
+            )
         if self.at is not None and self.zone is None:
             raise ValueError(f"must have a `zone` for its `at`; got {self.at!r} alone")
-        if self.at is not None and self.format is not None:
-            _date_pattern(self.format)
+        if self.format is not None:
+            (_instant_pattern if self.at is None else _date_pattern)(self.format)
         return self
 
 
+class KnownVintage(Strict):
+    """All rows are one vintage: known from the local time of that day on."""
+
+    vintage: Day
+    at: TimeOfDay
+    zone: Zone
+
+
 class AfterSessions(Strict):
-    """At a local time of the n-th session after the event's local date."""
+    """At a local time of the n-th session after the event's local date.
+
+    `session_open` and `session_close` are the session's own, also on a half day; the
+    calendar's zone then tells the local date.
+    """
 
     sessions: Annotated[int, Field(ge=1, le=1000)]
     calendar: Annotated[str, AfterValidator(_calendar)]
-    at: TimeOfDay
-    zone: Zone
+    at: SessionTime
+    zone: Zone | None = None
+
+    @property
+    def bound(self) -> Literal["open", "close"] | None:
+        """The session's own instant that `at` names, if it names one."""
+        if self.at == "session_open":
+            return "open"
+        return "close" if self.at == "session_close" else None
+
+    @model_validator(mode="after")
+    def _zoned(self) -> AfterSessions:
+        if self.bound is not None and self.zone is not None:
+            raise ValueError(
+                f"must not have a `zone` with `at: {self.at}`, as the calendar has its "
+                f"own; got {self.zone!r}"
+            )
+        if self.bound is None and self.zone is None:
+            raise ValueError(f"must have a `zone` for its `at`; got {self.at!r} alone")
+        return self
 
 
 class AfterDays(Strict):
@@ -185,12 +305,15 @@ class AfterLag(Strict):
 
 Availability = Annotated[
     Annotated[AvailableColumn, Tag("column")]
+    | Annotated[KnownVintage, Tag("vintage")]
     | Annotated[AfterSessions, Tag("sessions")]
     | Annotated[AfterDays, Tag("days")]
     | Annotated[AfterLag, Tag("lag")],
     Discriminator(
         _rule,
         custom_error_type="availability",
-        custom_error_message="a mapping with `column`, `sessions`, `days` or `lag`",
+        custom_error_message=(
+            "a mapping with `column`, `vintage`, `sessions`, `days` or `lag`"
+        ),
     ),
 ]

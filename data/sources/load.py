@@ -13,7 +13,8 @@ from infoset.data.events import EventLog
 
 from .cells import SourceTable, number_cells, text_cells, whole_cells
 from .clocks import availabilities, event_times
-from .declaration import ColumnRef, RowDeclaration
+from .declaration import ColumnRef, FileOrder, RowDeclaration
+from .row_counts import count_rows, is_counting
 from .text import hashed_texts
 
 _KEY = ["entity", "event_time", "available_at", "sequence"]
@@ -22,10 +23,41 @@ _SHOWN = 5
 
 def logged_rows(tables: Iterable[tuple[SourceTable, RowDeclaration]]) -> EventLog:
     """Read tables of rows into one log; see `Source.log`."""
-    log = empty_log()
+    logs = [empty_log()]
     for table, declaration in tables:
-        log = log.append(_table_log(table, declaration))
-    return log
+        _count(table, declaration)
+        logs.append(_set_aside(table, declaration))
+        logs.append(_table_log(table.without_faults(), declaration))
+    # In pairs: of n files, an event is sorted again log2(n) times instead of n.
+    while len(logs) > 1:
+        pairs = zip(logs[::2], logs[1::2], strict=False)
+        odd = logs[len(logs) // 2 * 2 :]
+        logs = [one.append(other) for one, other in pairs] + odd
+    return logs[0]
+
+
+def _count(table: SourceTable, declaration: RowDeclaration) -> None:
+    if is_counting():
+        for stream, num_rows in _streams(table, declaration).value_counts().items():
+            count_rows(str(stream), int(num_rows))
+
+
+def _set_aside(table: SourceTable, declaration: RowDeclaration) -> EventLog:
+    """Return a log without events that lists the faulty rows of a table."""
+    log = empty_log()
+    if not any(fault.at.any() for fault in table.faults):
+        return log
+    streams = _streams(table, declaration).to_numpy()
+    taken = np.zeros(len(table), dtype=bool)
+    found: list[pd.DataFrame] = []
+    for fault in table.faults:
+        at = np.flatnonzero(fault.at & ~taken)
+        taken[at] = True
+        listed = {"stream": streams[at], "row": table.rows[at], "column": fault.column}
+        found.append(
+            pd.DataFrame(listed | {"reason": fault.reason, "source": table.name})
+        )
+    return replace(log, quarantine=pd.concat(found, ignore_index=True))
 
 
 def _table_log(table: SourceTable, declaration: RowDeclaration) -> EventLog:
@@ -98,7 +130,9 @@ def _events(
     frame = pd.DataFrame(
         {"entity": entity, "event_time": event_time, "available_at": available_at}
     )
-    if declaration.sequence is not None:
+    if isinstance(declaration.sequence, FileOrder):
+        frame["sequence"] = table.rows + 1
+    elif declaration.sequence is not None:
         frame["sequence"] = whole_cells(table, declaration.sequence, setting="sequence")
     return pd.concat([frame, _values(table, declaration)], axis=1)
 
@@ -116,6 +150,8 @@ def _values(table: SourceTable, declaration: RowDeclaration) -> pd.DataFrame:
     if text is None:
         return values
     cells = text_cells(table, text.column)
+    if text.hashing is None:  # an encoder reads it later: see `encoded_streams`
+        return values.assign(text=cells.to_pandas().astype("str"))
     hashed = hashed_texts(cells.to_pylist(), text.hashing.num_features)
     if text.keep_text:
         hashed["text"] = cells.to_pandas().astype("str")
@@ -171,5 +207,6 @@ def _require_known_after(
 
 
 def _listed(rows: Int64[np.ndarray, " k"]) -> str:
+    rows = np.unique(rows)  # a wide row gives several events
     more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
     return ", ".join(map(str, rows[:_SHOWN])) + more

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 
 from infoset.data.changes import Change
@@ -36,6 +37,12 @@ class Source(Strict, ABC):
     @abstractmethod
     def files(self, *, base: Path) -> tuple[Path, ...]:
         """Return the files that are read, in order; a missing one is refused."""
+
+    def contents(self, *, base: Path) -> tuple[tuple[str, str], ...]:
+        """Return the name and the SHA-256 of everything that is read, in order."""
+        return tuple(
+            (_shown(path, base), _sha256(path)) for path in self.files(base=base)
+        )
 
     @abstractmethod
     def streams(self, log: EventLog) -> tuple[str, ...]:
@@ -91,15 +98,7 @@ class VendorSource(Source):
 
     def files(self, *, base: Path) -> tuple[Path, ...]:
         """Return the files that are read, sorted by name."""
-        if not set(self.path) & set("*?["):
-            return (existing_file(self.path, base),)
-        found = sorted(path for path in base.glob(self.path) if path.is_file())
-        if not found:
-            raise ValueError(
-                f"path must match a file; got {self.path!r}, relative to {base}. "
-                "Correct `path`."
-            )
-        return tuple(found)
+        return matching_files(self.path, base)
 
     def streams(self, log: EventLog) -> tuple[str, ...]:
         """Return the streams of a log that this source can have given."""
@@ -113,6 +112,29 @@ class VendorSource(Source):
         """Read the events; see `Source`."""
         log = logged_rows(self.tables(base=base))
         return replace(log, notices=(*log.notices, *self.notices(log)))
+
+
+def matching_files(pattern: str, base: Path) -> tuple[Path, ...]:
+    """Return a declared file, or the files that match a pattern, sorted by name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not set(pattern) & set("*?["):
+        return (existing_file(pattern, base),)
+    whole = base / pattern
+    root = Path(whole.anchor) if Path(pattern).is_absolute() else base
+    found = sorted(
+        path for path in root.glob(str(whole.relative_to(root))) if path.is_file()
+    )
+    if not found:
+        raise ValueError(
+            f"path must match a file; got {pattern!r}, relative to {base}. "
+            "Correct `path`."
+        )
+    return tuple(found)
 
 
 def existing_file(name: str, base: Path) -> Path:
@@ -131,3 +153,12 @@ def existing_file(name: str, base: Path) -> Path:
             f"{did_you_mean(path.name, near)}Correct `path`."
         )
     return path
+
+
+def _shown(path: Path, base: Path) -> str:
+    return str(path.relative_to(base) if path.is_relative_to(base) else path.name)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -6,23 +6,20 @@ missing marker. Rows are counted from 0 after the header, blank lines aside.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
 from .cells import SourceTable, text_cells
+from .clocks import YEARS
 from .declaration import RowDeclaration, TextFormat
+from .delimited import first_cells, parsed_cells, text_content
 from .nearest import did_you_mean
 
-_BYTE_ORDER_MARK = "\ufeff"
 _SHOWN = 5
 
 
@@ -48,14 +45,14 @@ def read_rows(path: Path, name: str, declaration: RowDeclaration) -> SourceTable
     if path.suffix == ".parquet":
         columns = _parquet(path, name, declaration.columns)
     else:
-        columns = _delimited(path, name, declaration)
+        columns = text_columns(path, name, declaration.format, declaration.columns)
     if columns.num_rows == 0:
         raise ValueError(
             f"{name} must hold a row; got a header only. "
             "Check the file, or remove the source."
         )
     table = SourceTable(name, columns, np.arange(columns.num_rows, dtype=np.int64))
-    return _selected(table, declaration)
+    return selected_rows(table, declaration.where)
 
 
 def require_columns(found: list[str], needed: tuple[str, ...], name: str) -> None:
@@ -83,114 +80,73 @@ def require_columns(found: list[str], needed: tuple[str, ...], name: str) -> Non
 
 def _parquet(path: Path, name: str, needed: tuple[str, ...]) -> pa.Table:
     try:
-        file = pa.parquet.ParquetFile(path)
+        file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
         require_columns(file.schema_arrow.names, needed, name)
-        return file.read(columns=list(needed))
-    except pa.ArrowInvalid as error:
+        return _within_range(path, file, file.read(columns=list(needed)))
+    except PermissionError as error:
         raise ValueError(
-            f"{name} must be a whole Parquet file; got {error}. Write it again."
+            f"{name} must be readable; got {error}. Check its permissions."
+        ) from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(
+            f"{name} must be a whole Parquet file; got {error}. "
+            "Write it again; if it is text, name it .csv."
         ) from error
 
 
-def _delimited(path: Path, name: str, declaration: RowDeclaration) -> pa.Table:
-    layout = declaration.format
-    content = _utf8(_bytes(path, name), name, layout)
-    if content.count(b'"') % 2:
-        raise ValueError(
-            f"{name} must close every quotation mark; got an odd number of them. "
-            'Write a mark inside a quoted cell twice ("").'
-        )
-    header = _header(content, name, layout)
-    require_columns(header, declaration.columns, name)
-    return _parsed(content, name, layout, declaration.columns)
-
-
-def _bytes(path: Path, name: str) -> bytes:
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{name} must be a whole gzip file; got {error}. "
-                "Copy or download it again."
-            ) from error
-    if not content.strip():
-        raise ValueError(
-            f"{name} must hold a header and rows; got an empty file. "
-            "Check the file, or remove the source."
-        )
-    return content
-
-
-def _utf8(content: bytes, name: str, layout: TextFormat) -> bytes:
-    """Return the text as UTF-8 without a byte-order mark."""
-    try:
-        text = content.decode(layout.encoding)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{name} must be {layout.encoding} text; got byte "
-            f"0x{content[error.start]:02x} in line {line}. "
-            "Declare `format.encoding`, for example cp1252."
-        ) from error
-    return text.removeprefix(_BYTE_ORDER_MARK).encode("utf-8")
-
-
-def _header(content: bytes, name: str, layout: TextFormat) -> list[str]:
-    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
-    try:
-        return next(filter(None, csv.reader(text, delimiter=layout.delimiter)))
-    except csv.Error as error:
-        raise ValueError(
-            f"{name} must start with a header; got {error}. "
-            "Check the first line and `format.delimiter`."
-        ) from error
-
-
-def _parsed(
-    content: bytes, name: str, layout: TextFormat, columns: tuple[str, ...]
+def _within_range(
+    path: Path, file: pa.parquet.ParquetFile, columns: pa.Table
 ) -> pa.Table:
-    uneven: list[pa.csv.InvalidRow] = []
+    """Return columns in seconds where nanoseconds have wrapped around.
 
-    def note(row: pa.csv.InvalidRow) -> str:
-        uneven.append(row)
-        return "error"
-
-    try:
-        return pa.csv.read_csv(
-            pa.BufferReader(content),
-            # One thread and one block: only then do uneven rows have a number.
-            read_options=pa.csv.ReadOptions(
-                use_threads=False, block_size=len(content) + 1
-            ),
-            parse_options=pa.csv.ParseOptions(
-                delimiter=layout.delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=note,
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                include_columns=list(columns),
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        if not uneven:
-            raise ValueError(
-                f"{name} must be delimited text; got {error}. Check `format`."
-            ) from error
-        row = uneven[0]
-        raise ValueError(
-            f"every row of {name} must have {row.expected_columns} cells; got "
-            f"{row.actual_columns} in row {row.number - 2} ({row.text!r}). "
-            "Complete the row, or check `format.delimiter`."
-        ) from error
+    Timestamps of the old kind (INT96, as Spark and Impala write them) hold any year;
+    as 64-bit nanoseconds, the year 9999 reads as 1816. Seconds are refused later on.
+    """
+    stored = [file.schema.column(place) for place in range(len(file.schema))]
+    old = {kind.path for kind in stored if kind.physical_type == "INT96"}
+    if not old:
+        return columns
+    coarse = pa.parquet.ParquetFile(path, coerce_int96_timestamp_unit="s")
+    for place, column in enumerate(columns.column_names):
+        if column in old:
+            seconds = coarse.read(columns=[column])[column]
+            years = pc.year(seconds).drop_null().to_numpy()
+            if ((years < YEARS[0]) | (years > YEARS[1])).any():
+                columns = columns.set_column(place, column, seconds)
+    return columns
 
 
-def _selected(table: SourceTable, declaration: RowDeclaration) -> SourceTable:
+def text_columns(
+    path: Path, name: str, layout: TextFormat, needed: tuple[str, ...] | None = None
+) -> pa.Table:
+    """Return columns of delimited text as text; all of them where none is named.
+
+    Raises
+    ------
+    ValueError
+        See `read_rows`.
+    """
+    content = text_content(path, name, encoding=layout.encoding)
+    header = first_cells(content, name, layout)
+    require_columns(header, needed or (), name)
+    kept = tuple(header) if needed is None else needed
+    return parsed_cells(content, name, layout, kept)
+
+
+def selected_rows(
+    table: SourceTable, where: Mapping[str, tuple[str, ...]]
+) -> SourceTable:
+    """Keep the rows of a `where`; see `RowDeclaration`.
+
+    Raises
+    ------
+    ValueError
+        If it names a cell that is nowhere, or leaves no row.
+    TypeError
+        If a column of `where` does not hold text.
+    """
     kept = np.ones(len(table), dtype=bool)
-    for column, wanted in declaration.where.items():
+    for column, wanted in where.items():
         cells = text_cells(table, column)
         present = pc.unique(cells).to_pylist()
         for value in wanted:
@@ -207,7 +163,7 @@ def _selected(table: SourceTable, declaration: RowDeclaration) -> SourceTable:
     if not kept.any():
         raise ValueError(
             f"where must leave a row of {table.name}; got none with "
-            f"{dict(declaration.where)}. Correct `where`."
+            f"{dict(where)}. Correct `where`."
         )
     if kept.all():
         return table

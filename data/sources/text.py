@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from infoset.data.text_encoders import text_names
+
 
 def hashed_texts(texts: Sequence[str | None], num_features: int) -> pd.DataFrame:
     """Return the hashed words of each text, and their count.
@@ -40,8 +42,7 @@ def hashed_texts(texts: Sequence[str | None], num_features: int) -> pd.DataFrame
     vectorizer = HashingVectorizer(
         n_features=num_features, alternate_sign=True, norm="l2", lowercase=True
     )
-    digits = max(2, len(str(num_features - 1)))
-    names = [f"text_{bucket:0{digits}d}" for bucket in range(num_features)]
+    names = text_names(num_features)
     missing = np.array([text is None for text in texts], dtype=bool)
     written = ["" if text is None else text for text in texts]
     hashed = pd.DataFrame(vectorizer.transform(written).toarray(), columns=names)

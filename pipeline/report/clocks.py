@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from infoset.data.universe import Universe
+
 
 @dataclass(frozen=True)
 class SourceClocks:
@@ -17,6 +19,8 @@ class SourceClocks:
     file, stream, entity : str
     dated, available : str
         When an event was, and when it was known.
+    text : str
+        How its text became numbers; empty without one.
     assumptions : tuple of str
     """
 
@@ -25,7 +29,42 @@ class SourceClocks:
     entity: str
     dated: str
     available: str
+    text: str
     assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UniverseWords:
+    """What a run says about who may be forecast."""
+
+    file: str
+    members: str
+    assumptions: tuple[str, ...]
+
+
+def universe_words(declared: Mapping[str, Any] | None) -> UniverseWords | None:
+    """Read the universe from the resolved configuration; None without one."""
+    if declared is None:
+        return None
+    universe = Universe.model_validate(declared)
+    zone = f" ({universe.zone})" if universe.zone is not None else ""
+    return UniverseWords(
+        file=str(universe.path),
+        members=f"column {universe.entity}: from column {universe.member_from} until "
+        f"before column {universe.member_until}{zone}",
+        assumptions=universe.assumptions,
+    )
+
+
+def text_words(text: Mapping[str, Any] | None) -> str:
+    """Say how a source's text became numbers."""
+    if not text:
+        return ""
+    column = f"column {text.get('column')}"
+    if text.get("encoder") is not None:
+        return f"{column}, by the encoder {text['encoder']}"
+    size = (text.get("hashing") or {}).get("num_features")
+    return f"{column}, hashed into {size} numbers; nothing is learned"
 
 
 def source_clocks(source: Mapping[str, Any]) -> SourceClocks:
@@ -41,6 +80,7 @@ def source_clocks(source: Mapping[str, Any]) -> SourceClocks:
         ),
         dated=dated_words(source.get("event_time") or {}),
         available=available_words(source.get("available_at") or {}),
+        text=text_words(source.get("text")),
         assumptions=tuple(str(text) for text in source.get("assumptions") or ()),
     )
 
@@ -61,8 +101,10 @@ def dated_words(clock: Mapping[str, Any]) -> str:
             )
         case "date":
             return f"the date in {column}, at {clock.get('at')} {zone}"
-        case "period_end":
-            return f"the first instant after the period in {column} ({zone})"
+        case "period_end" | "period_start":
+            period = str(clock.get("period", "period")).replace("_", "-")
+            begins = " that begins on the date" if "period" in clock else ""
+            return f"the first instant after the {period}{begins} in {column} ({zone})"
         case _:
             return "not declared"
 
@@ -72,10 +114,10 @@ def available_words(clock: Mapping[str, Any]) -> str:
     at = f"at {clock.get('at')} {clock.get('zone')}"
     given = {key: value for key, value in clock.items() if value is not None}
     match given:
-        case {"column": column, "at": _}:
-            words = f"the date in column {column}, {at}"
-        case {"column": column}:
-            words = f"the instant in column {column}{_read_in(given.get('zone'))}"
+        case {"column": _}:
+            words = _given_words(given, at)
+        case {"vintage": vintage}:
+            words = f"all rows on {vintage}, {at}"
         case {"sessions": sessions, "calendar": calendar}:
             words = f"{_number(sessions, 'session')} later {at} (calendar {calendar})"
         case {"days": 0}:
@@ -88,6 +130,15 @@ def available_words(clock: Mapping[str, Any]) -> str:
         case _:
             words = "not declared"
     return words
+
+
+def _given_words(given: Mapping[str, Any], at: str) -> str:
+    column, zone = f"column {given['column']}", given.get("zone")
+    if "stamp" in given:
+        return f"the first instant after the period in {column} ({zone})"
+    if "at" in given:
+        return f"the date in {column}, {at}"
+    return f"the instant in {column}{_read_in(zone)}"
 
 
 def _read_in(zone: object) -> str:
