@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from jaxtyping import Int64
 
 from infoset.data.calendars import next_sessions, session_zone, sessions
 from infoset.data.durations import duration_ns
+from infoset.data.session_closes import nearest_sessions, session_closes
 
-from .cells import SourceTable, matches, text_cells
+from .cells import SourceTable
 from .declared_clocks import (
     AfterDays,
     AfterLag,
@@ -18,27 +18,27 @@ from .declared_clocks import (
     AvailableColumn,
     BarOpen,
     DateStamp,
-    InstantStamp,
     KnownVintage,
+    LocalMidnight,
     PeriodEnd,
     PeriodStart,
+    SessionClose,
+    Stamp,
 )
-from .epochs import epoch_instants
-from .local_times import ClockColumn, local_instants
+from .local_times import ClockColumn
 from .periods import ends_of_named, ends_of_started
-from .stamp_patterns import cells_pattern, has_offset
-
-_INSTANT = (
-    r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?$"
+from .stamp_cells import (
+    dates_in,
+    first_instants,
+    instants_in,
+    local_times_on,
+    utc_nanoseconds,
 )
-_OFFSET = r"(Z|[+-]\d{2}:?\d{2})$"
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
-YEARS = (1678, 2261)  # what 64-bit nanoseconds hold in full
 
 
 def event_times(
     table: SourceTable,
-    stamp: InstantStamp | BarOpen | DateStamp | PeriodEnd | PeriodStart,
+    stamp: Stamp,
     *,
     series: Int64[np.ndarray, " n"],
 ) -> pd.Series:
@@ -47,7 +47,7 @@ def event_times(
     Parameters
     ----------
     table : SourceTable
-    stamp : InstantStamp, BarOpen, DateStamp, PeriodEnd or PeriodStart
+    stamp : Stamp
     series : ndarray of shape (n,)
         Which series (stream and entity) a row belongs to; see `local_instants`.
 
@@ -60,18 +60,22 @@ def event_times(
         For a Parquet column of another kind.
     """
     where = ClockColumn(table, stamp.column, "event_time")
-    if isinstance(stamp, PeriodEnd):
-        return _first_instants(where, ends_of_named(where), stamp.zone)
-    if isinstance(stamp, PeriodStart):
-        dates = _dates(where, stamp.format)
-        ends = ends_of_started(where, dates, stamp.period)
-        return _first_instants(where, ends, stamp.zone)
-    if isinstance(stamp, DateStamp):
-        return _at(where, _dates(where, stamp.format), stamp.at, stamp.zone)
-    stamps = _instants(where, stamp, series)
-    if isinstance(stamp, BarOpen):
-        return _later(stamps, stamp.bar)
-    return stamps
+    match stamp:
+        case PeriodEnd():
+            return first_instants(where, ends_of_named(where), stamp.zone)
+        case PeriodStart():
+            dates = dates_in(where, stamp.format)
+            ends = ends_of_started(where, dates, stamp.period)
+            return first_instants(where, ends, stamp.zone)
+        case SessionClose():
+            return _session_closes(where, stamp)
+        case LocalMidnight():
+            return _next_midnights(where, stamp, series)
+        case DateStamp():
+            dates = dates_in(where, stamp.format)
+            return local_times_on(where, dates, stamp.at, stamp.zone)
+    stamps = instants_in(where, stamp, series)
+    return _later(stamps, stamp.bar) if isinstance(stamp, BarOpen) else stamps
 
 
 def availabilities(
@@ -107,21 +111,48 @@ def availabilities(
     where = ClockColumn(table, event_column, "available_at")
     if isinstance(rule, KnownVintage):
         days = pd.Series(pd.Timestamp(rule.vintage).as_unit("s"), index=events.index)
-        return _at(where, days, rule.at, rule.zone)
+        return local_times_on(where, days, rule.at, rule.zone)
     if isinstance(rule, AfterSessions):
         return _after_sessions(where, events, rule)
     dates = _local_dates(events, rule.zone) + pd.Timedelta(days=rule.days)
-    return _at(where, dates, rule.at, rule.zone)
+    return local_times_on(where, dates, rule.at, rule.zone)
 
 
 def _given(
     where: ClockColumn, rule: AvailableColumn, series: Int64[np.ndarray, " n"]
 ) -> pd.Series:
     if rule.zone is not None and rule.stamp is not None:
-        return _first_instants(where, ends_of_named(where), rule.zone)
+        return first_instants(where, ends_of_named(where), rule.zone)
     if rule.at is None or rule.zone is None:
-        return _instants(where, rule, series)
-    return _at(where, _dates(where, rule.format), rule.at, rule.zone)
+        return instants_in(where, rule, series)
+    return local_times_on(where, dates_in(where, rule.format), rule.at, rule.zone)
+
+
+def _session_closes(where: ClockColumn, stamp: SessionClose) -> pd.Series:
+    dates = dates_in(where, stamp.format)
+    closes = pd.Series(session_closes(stamp.calendar, dates), index=dates.index)
+    unknown = (closes.isna() & dates.notna()).to_numpy()
+    if unknown.any():
+        near = nearest_sessions(stamp.calendar, dates.iloc[int(unknown.argmax())])
+        where.require(
+            ~unknown,
+            f"must be a session of {stamp.calendar}",
+            f"The nearest are {' and '.join(near)}: correct the row or `calendar`.",
+        )
+    return closes
+
+
+def _next_midnights(
+    where: ClockColumn, stamp: LocalMidnight, series: Int64[np.ndarray, " n"]
+) -> pd.Series:
+    midnights = instants_in(where, stamp, series).dt.tz_convert(stamp.zone)
+    local = midnights.dt.tz_localize(None)
+    where.require(
+        (local.isna() | (local == local.dt.normalize())).to_numpy(),
+        f"must be a midnight in {stamp.zone}",
+        "Declare another `event_time.stamp`, or the zone of the midnights.",
+    )
+    return first_instants(where, local + pd.Timedelta(days=1), stamp.zone)
 
 
 def _later(instants: pd.Series, duration: str) -> pd.Series:
@@ -139,13 +170,13 @@ def _after_sessions(
     zone = rule.zone or session_zone(rule.calendar)
     dates = _sessions_after(where.table.name, _local_dates(events, zone), rule)
     if rule.bound is None:
-        return _at(where, dates, rule.at, zone)
+        return local_times_on(where, dates, rule.at, zone)
     known = dates.dropna()
     if known.empty:
-        return _utc_nanoseconds(where, dates.dt.tz_localize("UTC"))
+        return utc_nanoseconds(where, dates.dt.tz_localize("UTC"))
     schedule = sessions(rule.calendar, known.min(), known.max()).set_index("session")
     bounds = schedule[rule.bound].reindex(pd.DatetimeIndex(dates))
-    return _utc_nanoseconds(where, pd.Series(bounds.array, index=dates.index))
+    return utc_nanoseconds(where, pd.Series(bounds.array, index=dates.index))
 
 
 def _sessions_after(name: str, dates: pd.Series, rule: AfterSessions) -> pd.Series:
@@ -154,139 +185,3 @@ def _sessions_after(name: str, dates: pd.Series, rule: AfterSessions) -> pd.Seri
     except ValueError as error:
         raise ValueError(f"available_at of {name}: {error}") from error
     return pd.Series(later, index=dates.index)
-
-
-def _instants(
-    where: ClockColumn,
-    written: InstantStamp | BarOpen | AvailableColumn,
-    series: Int64[np.ndarray, " n"],
-) -> pd.Series:
-    zone, pattern = written.zone, written.format
-    cells = where.table.cells(where.column)
-    if written.epoch is not None:
-        stamps = epoch_instants(where.table, where.column, written.epoch).to_pandas()
-    elif pa.types.is_timestamp(cells.type):
-        _require_no_pattern(where, pattern)
-        stamps = cells.to_pandas()
-    elif pattern is not None:
-        stamps = _by_pattern(where, pattern)
-    else:
-        stamps = _iso_instants(where)
-    if stamps.dt.tz is None:
-        given = stamps.notna().to_numpy()
-        if zone is None:
-            where.require(
-                ~given,
-                "must be timezone-aware",
-                f"Declare `{where.clock}.zone` for this source.",
-            )
-        stamps = local_instants(where, stamps, zone=zone or "UTC", series=series)
-    return _utc_nanoseconds(where, stamps)
-
-
-def _iso_instants(where: ClockColumn) -> pd.Series:
-    cells = text_cells(where.table, where.column)
-    rule = "must be an instant such as 2024-03-01T16:00:00Z"
-    remedy = f"Declare `{where.clock}.format` for another layout, or that it is a date."
-    where.require(matches(cells, _INSTANT), rule, remedy)
-    given = cells.is_valid().to_numpy()
-    aware = matches(cells, _OFFSET) & given
-    if aware.any():
-        where.require(
-            aware | ~given,
-            "must have an offset in all rows or in none",
-            "Give UTC or an offset in every row.",
-        )
-    stamps: pd.Series = pd.to_datetime(
-        cells.to_pandas(), format="ISO8601", utc=bool(aware.any()), errors="coerce"
-    )
-    where.require(stamps.notna().to_numpy() | ~given, rule, remedy)
-    return stamps
-
-
-def _by_pattern(where: ClockColumn, pattern: str) -> pd.Series:
-    cells = text_cells(where.table, where.column)
-    try:
-        stamps: pd.Series = pd.to_datetime(
-            cells.to_pandas(), format=pattern, utc=has_offset(pattern), errors="coerce"
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"{where.clock}.format must hold strptime directives; got {pattern!r} "
-            f"({error}). Correct it."
-        ) from error
-    described = matches(cells, cells_pattern(pattern))
-    where.require(
-        (stamps.notna() | cells.is_null().to_pandas()).to_numpy() & described,
-        f"must match the format {pattern!r}",
-        f"Correct the row, or `{where.clock}.format`.",
-    )
-    return stamps
-
-
-def _dates(where: ClockColumn, pattern: str | None) -> pd.Series:
-    """Return dates as naive midnights."""
-    cells = where.table.cells(where.column)
-    dates: pd.Series
-    if pa.types.is_timestamp(cells.type) or pa.types.is_date(cells.type):
-        _require_no_pattern(where, pattern)
-        is_date = pa.types.is_date(cells.type)
-        dates = (cells.cast(pa.timestamp("ms")) if is_date else cells).to_pandas()
-    else:
-        if pattern is None:
-            where.require(
-                matches(text_cells(where.table, where.column), _DATE),
-                "must be a date such as 2024-03-01",
-                f"Declare `{where.clock}.format` for another layout, or an instant.",
-            )
-        dates = _by_pattern(where, pattern or "%Y-%m-%d")
-    midnight = dates.isna() | (dates == dates.dt.normalize())
-    where.require(
-        midnight.to_numpy() & (dates.dt.tz is None),
-        "must be a date without a time of day or a zone",
-        "Declare an instant instead.",
-    )
-    return dates
-
-
-def _require_no_pattern(where: ClockColumn, pattern: str | None) -> None:
-    if pattern is not None:
-        raise ValueError(
-            f"{where.clock}.format must be left out where the file holds datetimes; "
-            f"got {pattern!r} (column {where.column!r} of {where.table.name}). "
-            "Remove it."
-        )
-
-
-def _first_instants(where: ClockColumn, local: pd.Series, zone: str) -> pd.Series:
-    """Return the first instant of days that are given as midnights."""
-    # Where the clocks skip or repeat midnight: the first instant after the period.
-    instants = local.dt.tz_localize(
-        zone,
-        ambiguous=np.ones(len(local), dtype=bool),
-        nonexistent="shift_forward",
-    )
-    return _utc_nanoseconds(where, instants)
-
-
-def _at(where: ClockColumn, dates: pd.Series, at: str, zone: str) -> pd.Series:
-    """Return the instants at a local time of day on each date."""
-    local = dates + pd.Timedelta(at if at.count(":") == 2 else f"{at}:00")
-    instants = local.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
-    where.require(
-        (instants.notna() | local.isna()).to_numpy(),
-        f"must be one instant at {at} in {zone}",
-        f"The clocks change then: declare another `{where.clock}.at`.",
-    )
-    return _utc_nanoseconds(where, instants)
-
-
-def _utc_nanoseconds(where: ClockColumn, instants: pd.Series) -> pd.Series:
-    utc = instants.dt.tz_convert("UTC")
-    where.require(
-        (utc.isna() | utc.dt.year.between(*YEARS)).to_numpy(),
-        f"must lie in the years {YEARS[0]} to {YEARS[1]}",
-        "Correct or remove the row.",
-    )
-    exact: pd.Series = utc.dt.as_unit("ns")
-    return exact

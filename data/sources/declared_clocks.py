@@ -2,117 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import date
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
-    AfterValidator,
-    BeforeValidator,
     Discriminator,
     Field,
     Tag,
     model_validator,
 )
 
-from infoset.data.calendars import calendar_complaint
 from infoset.data.durations import Duration, PositiveDuration
 from infoset.data.strict import Strict
 
-from .nearest import did_you_mean
-from .stamp_patterns import Part, has_offset, pattern_complaint
-
-# 24:00 is the end of the day (ISO 8601): the safe bound where no time is known.
-_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?|24:00")
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def _time_of_day(given: object) -> object:
-    if not isinstance(given, str) or not _TIME_OF_DAY.fullmatch(given):
-        raise ValueError(
-            f"must be quoted text such as '15:30'; got {given!r} "
-            "(YAML reads 15:30 without quotes as a number)"
-        )
-    return given
-
-
-def _day(given: object) -> object:
-    # Without this, pydantic reads a number such as 20240807 as seconds since 1970.
-    if isinstance(given, str) and _ISO_DATE.fullmatch(given):
-        return given
-    if type(given) is not date:
-        raise ValueError(f"must be a date such as 2024-08-07; got {given!r}")
-    return given
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        hint = did_you_mean(name, available_timezones())
-        raise ValueError(
-            f"must be an IANA zone such as America/New_York; got {name!r}. {hint}"
-        ) from error
-    return name
-
-
-def _calendar(name: str) -> str:
-    complaint = calendar_complaint(name)
-    if complaint is not None:
-        raise ValueError(complaint)
-    return name
-
-
-def _pattern(pattern: str, *parts: Part) -> str:
-    if "%" not in pattern or "%Z" in pattern:
-        raise ValueError(
-            "must hold strptime directives such as '%d.%m.%Y %H:%M', with %z for an "
-            f"offset and without %Z; got {pattern!r}"
-        )
-    complaint = pattern_complaint(pattern, parts)
-    if complaint is not None:
-        raise ValueError(f"{complaint}; got {pattern!r}")
-    return pattern
-
-
-def _instant_pattern(pattern: str) -> str:
-    return _pattern(pattern, "year", "day", "time")
-
-
-def _day_pattern(pattern: str) -> str:
-    return _pattern(pattern, "year", "day")
-
-
-def _date_pattern(pattern: str) -> str:
-    _period_pattern(pattern)
-    return _pattern(pattern, "day")
-
-
-def _period_pattern(pattern: str) -> str:
-    if has_offset(pattern):
-        raise ValueError(f"must not hold %z, as a date has no offset; got {pattern!r}")
-    return _pattern(pattern, "year")
-
-
-def _session_time(given: object) -> object:
-    if given in ("session_open", "session_close"):
-        return given
-    if isinstance(given, str) and not given[:1].isdigit():
-        raise ValueError(
-            "must be session_open, session_close or quoted text such as '15:30'; "
-            f"got {given!r}"
-        )
-    return _time_of_day(given)
-
-
-Zone = Annotated[str, AfterValidator(_zone)]
-StampPattern = Annotated[str, AfterValidator(_day_pattern)]
-TimeOfDay = Annotated[str, BeforeValidator(_time_of_day)]
-SessionTime = Annotated[str, BeforeValidator(_session_time)]
-Day = Annotated[date, BeforeValidator(_day)]
-EpochUnit = Literal["s", "ms", "us", "ns"]
+from .clock_settings import (
+    Calendar,
+    DatePattern,
+    Day,
+    EpochUnit,
+    InstantPattern,
+    PeriodPattern,
+    SessionTime,
+    StampPattern,
+    TimeOfDay,
+    Zone,
+    date_pattern,
+    instant_pattern,
+)
 
 
 class _Counted(Strict):
@@ -140,7 +56,7 @@ class InstantStamp(_Counted):
     column: str
     stamp: Literal["instant", "bar_close"]
     zone: Zone | None = None
-    format: Annotated[str, AfterValidator(_instant_pattern)] | None = None
+    format: InstantPattern | None = None
 
 
 class BarOpen(_Counted):
@@ -150,7 +66,7 @@ class BarOpen(_Counted):
     stamp: Literal["bar_open"]
     bar: PositiveDuration
     zone: Zone | None = None
-    format: Annotated[str, AfterValidator(_day_pattern)] | None = None
+    format: StampPattern | None = None
 
 
 class DateStamp(Strict):
@@ -160,7 +76,29 @@ class DateStamp(Strict):
     stamp: Literal["date"]
     at: TimeOfDay
     zone: Zone
-    format: Annotated[str, AfterValidator(_date_pattern)] | None = None
+    format: DatePattern | None = None
+
+
+class SessionClose(Strict):
+    """A date, meaning the close of that day's session, also on a half day."""
+
+    column: str
+    stamp: Literal["session_close"]
+    calendar: Calendar
+    format: DatePattern | None = None
+
+
+class LocalMidnight(Strict):
+    """A date and time that is the local midnight at which the day it describes begins.
+
+    Its event is the end of that day: the next local midnight.
+    """
+
+    column: str
+    stamp: Literal["local_midnight"]
+    zone: Zone
+    format: StampPattern | None = None
+    epoch: None = Field(default=None, exclude=True)
 
 
 class PeriodEnd(Strict):
@@ -178,7 +116,7 @@ class PeriodStart(Strict):
     stamp: Literal["period_start"]
     period: Literal["month", "quarter", "half_year", "year"]
     zone: Zone
-    format: Annotated[str, AfterValidator(_period_pattern)] | None = None
+    format: PeriodPattern | None = None
 
 
 def entry(given: Any, key: str) -> Any:  # noqa: ANN401 (any YAML value)
@@ -193,6 +131,8 @@ def _stamp(given: Any) -> str | None:  # noqa: ANN401
         "bar_close",
         "bar_open",
         "date",
+        "session_close",
+        "local_midnight",
         "period_end",
         "period_start",
     )
@@ -208,18 +148,29 @@ def _rule(given: Any) -> str | None:  # noqa: ANN401
     return None
 
 
+Stamp = (
+    InstantStamp
+    | BarOpen
+    | DateStamp
+    | SessionClose
+    | LocalMidnight
+    | PeriodEnd
+    | PeriodStart
+)
 EventTime = Annotated[
     Annotated[InstantStamp, Tag("instant")]
     | Annotated[BarOpen, Tag("bar_open")]
     | Annotated[DateStamp, Tag("date")]
+    | Annotated[SessionClose, Tag("session_close")]
+    | Annotated[LocalMidnight, Tag("local_midnight")]
     | Annotated[PeriodEnd, Tag("period_end")]
     | Annotated[PeriodStart, Tag("period_start")],
     Discriminator(
         _stamp,
         custom_error_type="stamp",
         custom_error_message=(
-            "a mapping whose `stamp` is instant, date, period_end, period_start, "
-            "bar_open or bar_close"
+            "a mapping whose `stamp` is instant, date, session_close, local_midnight, "
+            "period_end, period_start, bar_open or bar_close"
         ),
     ),
 ]
@@ -232,7 +183,7 @@ class AvailableColumn(_Counted):
     stamp: Literal["period_end"] | None = None
     zone: Zone | None = None
     at: TimeOfDay | None = None
-    format: Annotated[str, AfterValidator(_day_pattern)] | None = None
+    format: StampPattern | None = None
 
     @model_validator(mode="after")
     def _dated(self) -> AvailableColumn:
@@ -246,7 +197,7 @@ class AvailableColumn(_Counted):
         if self.at is not None and self.zone is None:
             raise ValueError(f"must have a `zone` for its `at`; got {self.at!r} alone")
         if self.format is not None:
-            (_instant_pattern if self.at is None else _date_pattern)(self.format)
+            (instant_pattern if self.at is None else date_pattern)(self.format)
         return self
 
 
@@ -266,7 +217,7 @@ class AfterSessions(Strict):
     """
 
     sessions: Annotated[int, Field(ge=1, le=1000)]
-    calendar: Annotated[str, AfterValidator(_calendar)]
+    calendar: Calendar
     at: SessionTime
     zone: Zone | None = None
 

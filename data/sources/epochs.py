@@ -7,7 +7,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Int64
 
 from .cells import SourceTable, whole_cells
-from .declared_clocks import EpochUnit
+from .clock_settings import EpochUnit
 
 UTC_NS = pa.timestamp("ns", tz="UTC")
 _NANOSECONDS: dict[EpochUnit, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from .cells import SourceTable, text_cells
-from .clocks import YEARS
 from .declaration import RowDeclaration, TextFormat
 from .delimited import first_cells, parsed_cells, text_content
 from .nearest import did_you_mean
+from .stamp_cells import YEARS
 
 _SHOWN = 5
 

@@ -101,6 +101,11 @@ def dated_words(clock: Mapping[str, Any]) -> str:
             )
         case "date":
             return f"the date in {column}, at {clock.get('at')} {zone}"
+        case "session_close":
+            calendar = clock.get("calendar")
+            return f"the close of the session in {column} (calendar {calendar})"
+        case "local_midnight":
+            return f"the end of the day that begins at the midnight in {column} ({zone})"
         case "period_end" | "period_start":
             period = str(clock.get("period", "period")).replace("_", "-")
             begins = " that begins on the date" if "period" in clock else ""

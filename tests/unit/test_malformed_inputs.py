@@ -495,7 +495,7 @@ SETTINGS: dict[str, Case] = {
     "a stamp of no kind": (
         line(),
         {"event_time": {"column": "t", "stamp": "epoch"}},
-        Refused("a mapping whose `stamp` is instant, date, period_end"),
+        Refused("a mapping whose `stamp` is instant, date, session_close"),
     ),
     "a delimiter of two letters": (
         line(),

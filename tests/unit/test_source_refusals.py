@@ -401,7 +401,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no stamp": (
         {"event_time": {"column": "t"}},
-        "a mapping whose `stamp` is instant, date, period_end, period_start, bar_open or",
+        "a mapping whose `stamp` is instant, date, session_close, local_midnight, ",
     ),
     "no rule": (
         {"available_at": {"at": "15:30"}},

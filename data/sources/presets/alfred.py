@@ -17,17 +17,15 @@ from jaxtyping import Bool
 from pydantic import model_validator
 
 from infoset.data.sources.cells import SourceTable
+from infoset.data.sources.clock_settings import Day, TimeOfDay, Zone
 from infoset.data.sources.declaration import RowDeclaration
 from infoset.data.sources.declared_clocks import (
     Availability,
     AvailableColumn,
     DateStamp,
-    Day,
     EventTime,
     KnownVintage,
     PeriodStart,
-    TimeOfDay,
-    Zone,
 )
 from infoset.data.sources.delimited import shown_name
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag, model_validator
 
+from infoset.data.sources.clock_settings import Day
 from infoset.data.sources.declared_clocks import (
     AfterDays,
     AfterLag,
     AfterSessions,
-    Day,
     entry,
 )
 from infoset.data.strict import Strict

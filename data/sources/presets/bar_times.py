@@ -16,14 +16,12 @@ from infoset.data.durations import PositiveDuration, duration_ns
 from infoset.data.instants import nanoseconds
 from infoset.data.session_closes import nearest_sessions, session_closes
 from infoset.data.sources.cells import SourceTable, matches, text_cells
+from infoset.data.sources.clock_settings import EpochUnit, StampPattern, Zone
 from infoset.data.sources.clocks import event_times
 from infoset.data.sources.declared_clocks import (
     BarOpen,
     DateStamp,
-    EpochUnit,
     InstantStamp,
-    StampPattern,
-    Zone,
 )
 from infoset.data.sources.epochs import epoch_instants, utc_instants
 from infoset.data.sources.stamp_patterns import has_offset, pattern_complaint

@@ -23,13 +23,17 @@ from jaxtyping import Float64
 from infoset.data.durations import Duration
 from infoset.data.events import EventLog
 from infoset.data.sources.cells import SourceTable, matches, text_cells, whole_cells
+from infoset.data.sources.clock_settings import Day
 from infoset.data.sources.declaration import (
     FileOrder,
     RowDeclaration,
     TextFormat,
     ValueColumn,
 )
-from infoset.data.sources.declared_clocks import AfterLag, Day, InstantStamp
+from infoset.data.sources.declared_clocks import (
+    AfterLag,
+    InstantStamp,
+)
 from infoset.data.sources.delimited import (
     parsed_cells,
     shown_name,

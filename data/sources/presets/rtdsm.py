@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from pydantic import model_validator
 
 from infoset.data.sources.cells import SourceTable
+from infoset.data.sources.clock_settings import Zone
 from infoset.data.sources.declared_clocks import (
     Availability,
     AvailableColumn,
     EventTime,
     PeriodStart,
-    Zone,
 )
 from infoset.data.sources.delimited import shown_name
 

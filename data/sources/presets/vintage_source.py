@@ -12,13 +12,17 @@ from pydantic import Field, model_validator
 
 from infoset.data.events import EventLog
 from infoset.data.sources.cells import SourceTable
+from infoset.data.sources.clock_settings import Day
 from infoset.data.sources.declaration import (
     ColumnRef,
     Entity,
     RowDeclaration,
     ValueColumn,
 )
-from infoset.data.sources.declared_clocks import Availability, Day, EventTime
+from infoset.data.sources.declared_clocks import (
+    Availability,
+    EventTime,
+)
 from infoset.data.sources.load import logged_rows
 from infoset.data.sources.nearest import did_you_mean
 from infoset.data.sources.source import VendorSource
