@@ -5,7 +5,7 @@ BIN    ?= $(VENV)/bin
 # With BIN set to another environment (CI does that), nothing is installed here.
 READY  := $(if $(filter $(VENV)/bin,$(BIN)),$(VENV)/.installed,)
 
-.PHONY: demo test check format bench-data bench-memory bench-attention wheel clean
+.PHONY: demo test check format bench-data bench-memory bench-attention faults wheel clean
 
 demo: $(READY)
 	$(BIN)/infoset run treasury
@@ -35,6 +35,9 @@ bench-data: $(READY)
 
 bench-attention: $(READY)
 	$(BIN)/python tests/bench/bench_attention.py
+
+faults: $(READY)
+	$(BIN)/python tests/faults/kill_ingests.py
 
 wheel: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -5,11 +5,16 @@ Nothing here is fast. The fast code is held against it by property tests.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
 import pandas as pd
 
 from .arrays import NO_SEQUENCE
 from .asof import checked_points
 from .events import MARKET_WIDE, Boundary, EventLog
+from .stream_readings import NUM_GAPS
 from .timeline import History
 
 Event = dict[str, object]
@@ -57,6 +62,58 @@ def information_set(
         start = _period_start(forecast_time, history.since)
         return [event for event in known if not _visible(event, start, "strict")]
     return known
+
+
+def revision_features(
+    log: EventLog, points: pd.DataFrame, *, boundary: Boundary = "inclusive"
+) -> pd.DataFrame:
+    """Answer `revision_features.revision_features` event by event."""
+    events = {stream: _events(log, stream) for stream in log.streams}
+    rows = []
+    for entity, time in checked_points(points).itertuples(index=False):
+        for stream in log.streams:
+            known: list[dict[str, Any]] = [
+                event
+                for event in events[stream]
+                if event["entity"] in (entity, MARKET_WIDE)
+                and _visible(event, time, boundary)
+            ]
+            row: Event = {"entity": entity, "forecast_time": time, "stream": stream}
+            if known:
+                row |= _publication(known, time, log.values_of(stream))
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _publication(
+    known: list[dict[str, Any]], time: pd.Timestamp, values: tuple[str, ...]
+) -> Event:
+    best = max(known, key=_recency)
+    prints = [
+        event
+        for event in known
+        if (event["entity"], event["event_time"])
+        == (best["entity"], best["event_time"])
+    ]
+    prints.sort(key=_recency)
+    row: Event = {
+        "event_time": best["event_time"],
+        "available_at": best["available_at"],
+        "num_revisions": len(prints) - 1,
+        "age": time - best["available_at"],
+        "lag": best["available_at"] - best["event_time"],
+    }
+    for name in (n for n in values if isinstance(best[n], float)):
+        row[f"{name}_since_first_print"] = prints[-1][name] - prints[0][name]
+        if len(prints) > 1:
+            row[f"{name}_since_previous_print"] = prints[-1][name] - prints[-2][name]
+    told = sorted({event["available_at"] for event in known})
+    gaps = [(later - one).value for one, later in pairwise(told)]
+    if gaps:
+        interval = median(gaps[-NUM_GAPS:])
+        row["usual_interval"] = pd.Timedelta(round(interval), "ns")
+        row["staleness"] = (time - told[-1]).value / interval
+    return row
 
 
 def _events(log: EventLog, stream: str) -> list[Event]:

@@ -43,8 +43,11 @@ def run(config: Config, set_: Overrides = None) -> None:
 
     finished = run_experiment(config, overrides=set_ or [], show_progress=True)
     console = _console()
-    console.print(results_table(finished.folder))
-    if not finished.is_new:
+    console.print(results_table(finished.folder, width=console.width))
+    if finished.is_new:
+        reused, total = finished.num_reused_tasks, finished.num_tasks
+        console.print(f"Reused {reused} of {total} tasks.", highlight=False)
+    else:
         console.print("Nothing was redone: every result was there already.")
     console.print(f"Report:  {finished.report}", soft_wrap=True, highlight=False)
 
@@ -74,6 +77,12 @@ def asof(
     periods: Annotated[
         int, typer.Option(min=1, help="How many of the newest periods to show.")
     ] = 1,
+    ragged: Annotated[
+        bool,
+        typer.Option(
+            "--ragged", help="How far each stream reaches and how late it is, instead."
+        ),
+    ] = False,
     set_: Overrides = None,
 ) -> None:
     """Show what was known at an instant, as it read then.
@@ -82,19 +91,67 @@ def asof(
     --periods 3
     """
     from .known import known_at  # noqa: PLC0415
+    from .ragged_edge import ragged_edge  # noqa: PLC0415
 
-    known = known_at(
-        config,
-        at=at,
-        entity=entity,
-        stream=stream,
-        periods=periods,
-        overrides=set_ or [],
-    )
+    changed = set_ or []
+    if ragged and periods > 1:
+        raise ValueError(
+            "--ragged must stand without --periods, because it shows no values; got "
+            "both. Leave one out."
+        )
+    if ragged:
+        known = ragged_edge(
+            config, at=at, entity=entity, stream=stream, overrides=changed
+        )
+    else:
+        known = known_at(
+            config,
+            at=at,
+            entity=entity,
+            stream=stream,
+            periods=periods,
+            overrides=changed,
+        )
     table = Table(*known.columns, title=f"Known at {known.attrs['at']}")
     for row in known.itertuples(index=False):
         table.add_row(*(str(cell) for cell in row))
     _console().print(table)
+
+
+@app.command()
+def ingest(
+    source: Annotated[
+        Path,
+        typer.Argument(help="A YAML file: one source, or several under `sources:`."),
+    ],
+    *,
+    into: Annotated[
+        str | None,
+        typer.Option(help="A store (folder or URI); without it nothing is stored."),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for another writer.")
+    ] = 60.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the account as JSON.")
+    ] = False,
+) -> None:
+    """Read sources, account for every row, and store what is new.
+
+    Example: infoset ingest prices.yaml --into store
+    """
+    import json  # noqa: PLC0415
+
+    from .ingest import ingest as ingest_sources  # noqa: PLC0415
+    from .ingest_table import ingest_table  # noqa: PLC0415
+
+    done = ingest_sources(source, into=into, wait_seconds=wait)
+    if as_json:
+        print(json.dumps(done.to_json(), indent=1, allow_nan=False))
+        return
+    console = _console()
+    console.print(ingest_table(done), highlight=False)
+    console.print(done.result, soft_wrap=True, highlight=False)
 
 
 def _console() -> Console:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,16 @@ import pandas as pd
 from infoset.data.events import EventLog
 from infoset.data.forecast_times import TimeTable
 from infoset.data.sources.nearest import did_you_mean
+from infoset.data.text_encoders import TextEncoder
 from infoset.models.forecasts import Forecaster
 
 from .config import Experiment, content_digest, load_experiment
 from .forecaster_specs import Installed
+from .origin import Origin, replaced_run
 from .progress import Progress
 from .provenance import code_digest, files_digest, library_versions
 from .run_files import RunFiles, read_json
+from .text_encoding import required_encoders
 from .tracking import ExperimentTracker
 
 
@@ -60,6 +62,25 @@ class Run:
         """One row per pair of forecasters."""
         return self._records(RunFiles(self.folder).comparison, "pairs")
 
+    @property
+    def num_tasks(self) -> int:
+        """How many fits its forecasts come from."""
+        return self._count("total")
+
+    @property
+    def num_reused_tasks(self) -> int:
+        """How many of them an earlier run had left, when this one was made."""
+        return self._count("reused")
+
+    def _count(self, key: str) -> int:
+        summary = RunFiles(self.folder).summary
+        tasks = (read_json(summary) or {}).get("tasks")
+        if not isinstance(tasks, dict):
+            raise ValueError(  # noqa: TRY004 (a file's content, not an argument)
+                f"{summary} must say how many tasks there were; it does not. Run again."
+            )
+        return int(tasks[key])
+
     def _records(self, path: Path, key: str) -> pd.DataFrame:
         records = (read_json(path) or {}).get(key)
         if not isinstance(records, list):
@@ -75,6 +96,7 @@ def run(
     overrides: Sequence[str] = (),
     log: EventLog | None = None,
     forecasters: Mapping[str, Forecaster] | None = None,
+    encoders: Mapping[str, TextEncoder] | None = None,
     show_progress: bool = False,
 ) -> Run:
     """Plan, fit what is not already done, compare, measure, certify and report.
@@ -90,8 +112,11 @@ def run(
     forecasters : Mapping[str, Forecaster], optional
         The user's own forecasters beside the configured ones, by name. Without a
         `digest` of its own one is fitted in every run.
+    encoders : Mapping[str, TextEncoder], optional
+        The user's own encoders of texts, by the names that the configuration declares.
+        Forecasts from before the end of an encoder's training are marked as look-ahead.
     show_progress : bool
-        Bars on standard error, if that is a terminal.
+        Bars on standard error, if that is a terminal; otherwise a line per stage.
 
     Returns
     -------
@@ -106,9 +131,17 @@ def run(
     own = dict(forecasters or {})
     _require_distinct(experiment, own)
     _require_baseline(experiment, own)
+    readers = required_encoders(experiment, encoders or {})
     request = None
     if log is None and not own and not _has_installed(experiment):
-        request = request_digest(experiment, base)
+        request = request_digest(experiment, base, readers)
+    origin = Origin.of(
+        config,
+        overrides,
+        has_log=log is not None,
+        forecasters=list(own),
+        encoders=list(encoders or {}),
+    )
     files = RunFiles(experiment.run_dir)
     if request and is_done(experiment, files, request):
         return Run(files.folder, is_new=False)
@@ -116,8 +149,11 @@ def run(
     from .report import write_report  # noqa: PLC0415
     from .stages import run_stages  # noqa: PLC0415
 
+    progress = Progress(enabled=show_progress)
     with files.locked():
         started = time.time()
+        if replaced := replaced_run(files, experiment.digest, origin.given):
+            progress.warning(replaced)
         tracker = ExperimentTracker.open(
             experiment.tracking_uri,
             experiment.name,
@@ -134,10 +170,13 @@ def run(
                 tracker,
                 log=log,
                 own=own,
-                progress=Progress(enabled=show_progress),
-                command=_command(config, overrides),
+                encoders=readers,
+                progress=progress,
+                command=origin.command,
+                given=origin.given,
                 started=started,
             )
+            progress.stage("Writing the report")
             write_report(files.folder)
             tracker.log_artifacts([files.report])
             tracker.finish()
@@ -145,15 +184,29 @@ def run(
     return Run(files.folder, is_new=True)
 
 
-def request_digest(experiment: Experiment, base: Path) -> str:
+def request_digest(
+    experiment: Experiment,
+    base: Path,
+    encoders: Mapping[str, TextEncoder] | None = None,
+) -> str:
     """Return a digest of all that decides a run: settings, files, code, libraries."""
-    read = [file for source in experiment.sources for file in source.files(base=base)]
+    digests = [
+        digest
+        for source in experiment.sources
+        for _, digest in source.contents(base=base)
+    ]
     if isinstance(experiment.forecast_times, TimeTable):
-        read.append(experiment.forecast_times.file)
+        digests += files_digest([experiment.forecast_times.file])
+    if experiment.universe is not None:
+        digests += files_digest([experiment.universe.file])
     return content_digest(
         {
             "experiment": experiment.digest,
-            "files": files_digest(read),
+            "files": digests,
+            "encoders": {
+                name: [encoder.digest, str(encoder.training_cutoff)]
+                for name, encoder in (encoders or {}).items()
+            },
             "code": code_digest("infoset.data", "infoset.models", "infoset.pipeline"),
             "versions": library_versions(),
         }
@@ -179,13 +232,6 @@ def _has_installed(experiment: Experiment) -> bool:
     return any(isinstance(s, Installed) for s in experiment.forecasters.values())
 
 
-def _command(config: str | Path | Mapping[str, Any], overrides: Sequence[str]) -> str:
-    if isinstance(config, Mapping):
-        return "infoset.pipeline.run(...) from Python, with the configuration below"
-    settings = [f"--set {shlex.quote(override)}" for override in overrides]
-    return " ".join(["infoset run", str(config), *settings])
-
-
 def _require_distinct(experiment: Experiment, own: Mapping[str, Forecaster]) -> None:
     both = sorted(set(experiment.forecasters) & set(own))
     if both:
@@ -199,6 +245,11 @@ def _require_distinct(experiment: Experiment, own: Mapping[str, Forecaster]) -> 
             "configuration or pass `forecasters=`."
         )
     for name, forecaster in own.items():
+        if isinstance(forecaster, type):
+            raise TypeError(
+                f"forecaster {name!r} must be an object; got the class "
+                f"{forecaster.__name__}. Write {forecaster.__name__}()."
+            )
         if not isinstance(forecaster, Forecaster):
             raise TypeError(
                 f"forecaster {name!r} must have fit(train, validation) and "

@@ -180,7 +180,9 @@ class AvailableColumn(_Counted):
     """The file says when: an instant; with `at` a date; with `stamp` a period's end."""
 
     column: str
-    stamp: Literal["period_end"] | None = None
+    stamp: Literal["period_end"] | None = Field(
+        default=None, exclude_if=lambda given: given is None
+    )
     zone: Zone | None = None
     at: TimeOfDay | None = None
     format: StampPattern | None = None
