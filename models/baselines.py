@@ -71,13 +71,16 @@ class RidgeQuantiles:
         self,
         levels: tuple[float, ...] = LEVELS,
         penalties: tuple[float, ...] = (1e2, 1e3, 1e4, 1e5),
+        *,
+        revision_features: bool = False,
     ) -> None:
         self.levels = levels
         self.penalties = penalties
+        self.revision_features = revision_features
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Choose the penalty and keep the residual quantiles, per entity."""
-        table = tabular_features(train)
+        table = tabular_features(train, revisions=self.revision_features)
         self._columns = _known_columns(table)
         features, target = table.values[:, self._columns], train.scaled_target
         ahead, later = self._features(validation), validation.scaled_target
@@ -100,7 +103,8 @@ class RidgeQuantiles:
         return Forecasts(scaled * samples.scale[:, None], self.levels)
 
     def _features(self, samples: Samples) -> np.ndarray:
-        return tabular_features(samples).values[:, self._columns]
+        table = tabular_features(samples, revisions=self.revision_features)
+        return table.values[:, self._columns]
 
 
 class BoostedQuantiles:
@@ -116,20 +120,22 @@ class BoostedQuantiles:
         max_trees: int = 60,
         learning_rate: float = 0.05,
         max_leaves: int = 6,
+        revision_features: bool = False,
         seed: int = 0,
     ) -> None:
         self.levels = levels
         self.max_trees = max_trees
         self.learning_rate = learning_rate
         self.max_leaves = max_leaves
+        self.revision_features = revision_features
         self.seed = seed
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Fit one model per level."""
-        table = tabular_features(train)
+        table = tabular_features(train, revisions=self.revision_features)
         self._columns = _known_columns(table)
         features = table.values[:, self._columns]
-        ahead = tabular_features(validation).values[:, self._columns]
+        ahead = self._features(validation)
         self._models = []
         for level in self.levels:
             model = HistGradientBoostingRegressor(
@@ -153,10 +159,14 @@ class BoostedQuantiles:
 
     def forecast(self, samples: Samples) -> Forecasts:
         """Forecast each level; crossing quantiles are put in order."""
-        features = tabular_features(samples).values[:, self._columns]
+        features = self._features(samples)
         scaled = np.column_stack([model.predict(features) for model in self._models])
         ordered = np.sort(scaled, axis=1)
         return Forecasts(ordered * samples.scale[:, None], self.levels)
+
+    def _features(self, samples: Samples) -> np.ndarray:
+        table = tabular_features(samples, revisions=self.revision_features)
+        return table.values[:, self._columns]
 
 
 def entity_quantiles(

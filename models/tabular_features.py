@@ -10,11 +10,14 @@ from jaxtyping import Float64, Int64
 from infoset.data.arrays import EventArrays
 from infoset.data.clock_features import query_features
 from infoset.data.instants import NS_PER_DAY
+from infoset.data.revision_features import is_compared
 from infoset.data.sequences import Samples, own_changes
+from infoset.data.stream_readings import Readings, stream_readings
 from infoset.data.timeline import Timeline
 
 _NUM_LAGS = 5
 _FAST, _SLOW = 5, 20
+_PUBLICATION = ("revisions", "age of the newest period", "lag", "staleness")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +34,14 @@ class FeatureTable:
     names: tuple[str, ...]
 
 
-def tabular_features(samples: Samples) -> FeatureTable:
+def tabular_features(samples: Samples, *, revisions: bool = False) -> FeatureTable:
     """Return what the newest events of each information set say.
 
     For each entity's own target stream the last five changes, divided by the causal
     scale, and the ratios of recent absolute changes to it; for every other channel
     the value that arrived last and the days since; the clock of the forecast; the
-    logarithm of the scale; the entity, one column each.
+    logarithm of the scale; the entity, one column each. With `revisions` also what
+    `data.stream_readings` says of each stream, from the information set alone.
     """
     arrays = samples.arrays
     channels = [
@@ -73,7 +77,57 @@ def tabular_features(samples: Samples) -> FeatureTable:
         *(f"entity {name}" for name in samples.entities),
     )
     columns = [own, last, days, clock, scale, entity.astype(np.float64)]
+    if revisions:
+        added = _publication(samples, [c for c in channels if is_compared(c[1])])
+        columns, names = [*columns, added.values], (*names, *added.names)
     return FeatureTable(np.concatenate(columns, axis=1), names)
+
+
+def _publication(samples: Samples, channels: list[tuple[str, str]]) -> FeatureTable:
+    """Return surprises, revisions, age, lag and staleness of each stream."""
+    streams = samples.arrays.streams
+    owned = [[c for owner, c in channels if owner == stream] for stream in streams]
+    blocks = [
+        np.full((len(samples), 2 * len(c) + len(_PUBLICATION)), np.nan) for c in owned
+    ]
+    for name, line in samples.timelines.items():
+        rows = np.flatnonzero(samples.entity == name)
+        for code, columns in enumerate(owned):
+            found = stream_readings(
+                line,
+                code,
+                columns,
+                start=samples.start[rows],
+                stop=samples.stop[rows],
+                times=samples.forecast_time[rows],
+            )
+            blocks[code][rows] = _columns_of(found)
+    names = tuple(
+        f"{stream} {what}"
+        for stream, columns in zip(streams, owned, strict=True)
+        for what in (
+            *(f"{column} since the first print" for column in columns),
+            *(f"{column} since the print before" for column in columns),
+            *_PUBLICATION,
+        )
+    )
+    return FeatureTable(np.concatenate(blocks, axis=1), names)
+
+
+def _columns_of(found: Readings) -> Float64[np.ndarray, "n k"]:
+    whole = [
+        found.num_revisions.astype(np.float64),
+        found.age / NS_PER_DAY,
+        found.lag / NS_PER_DAY,
+    ]
+    return np.column_stack(
+        [
+            found.since_first,
+            found.since_previous,
+            *(np.where(found.known, number, np.nan) for number in whole),
+            found.staleness,
+        ]
+    )
 
 
 def _last_arrival(

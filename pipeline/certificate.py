@@ -17,6 +17,7 @@ from infoset.models.embedding import ChannelStatistics
 from infoset.models.forecasts import Forecaster
 
 from .config import Experiment
+from .look_ahead import early_test_forecasts, used_encodings
 from .preparation import Prepared, with_changes
 
 # What may change in a forecast when its batch is padded otherwise: float32 rounding.
@@ -105,6 +106,7 @@ def certify(
         (
             _statistics_check(train, past, scale, past_scale),
             _inputs_check(whole, cuts),
+            *_training_checks(experiment, prepared),
             *(
                 _forecast_check(name, forecaster, whole, cuts)
                 for name, forecaster in forecasters.items()
@@ -196,6 +198,30 @@ def _inputs_check(whole: Samples, cuts: list[Samples]) -> Check:
         detail="All events unavailable at the forecast time were deleted and the inputs "
         "rebuilt: fingerprint, scale and every tensor, bit for bit.",
     )
+
+
+def _training_checks(experiment: Experiment, prepared: Prepared) -> list[Check]:
+    """Count the test forecasts of all folds that an encoder's training reaches beyond."""
+    checks = []
+    for encoding in used_encodings(prepared):
+        if encoding.training_cutoff is None:
+            continue  # it learned from no text: there is nothing to see ahead in
+        early, total = early_test_forecasts(experiment, prepared, encoding)
+        checks.append(
+            Check(
+                level="data",
+                name=f"training of encoder {encoding.name}",
+                num_points=total,
+                num_failures=early,
+                largest_change=early / total,
+                allowed_change=0.0,
+                detail=f"encoder {encoding.name} was trained on texts until "
+                f"{encoding.training_cutoff.isoformat()}: {early} of {total} test "
+                "forecasts are before it. What it says of earlier texts it may have "
+                "learned from what came later; their share stands as the change.",
+            )
+        )
+    return checks
 
 
 def _forecast_check(

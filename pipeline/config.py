@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from hashlib import sha256
 from importlib.resources import files
+from operator import not_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,8 +28,10 @@ from infoset.data.sources.nearest import did_you_mean
 from infoset.data.strict import Strict
 from infoset.data.targets import Target
 from infoset.data.timeline import History
+from infoset.data.universe import Universe
 from infoset.models.settings import NetworkSize, Training
 
+from .config_blame import refusal
 from .config_complaints import complaints
 from .config_text import override, plain, read_mapping
 from .folds import WalkForward
@@ -137,11 +140,16 @@ class Experiment(Strict):
 
     `history` is the main one; `history_lengths` lists further `last` values at which
     the attention forecasters are fitted as well, to show what older events add.
+    `universe` restricts forecasts to members. `encoders` names, for streams whose source
+    cannot (a store, a log given from Python), the encoder that reads their `text`.
     """
 
     name: Name
     description: str = ""
     sources: tuple[AnySource, ...] = ()
+    # What is not used is not written: older configurations keep their digests.
+    encoders: dict[str, str] = Field(default_factory=dict, exclude_if=not_)
+    universe: Universe | None = Field(default=None, exclude_if=not_)
     forecast_times: ForecastTimes
     boundary: Literal["inclusive", "strict"] = "inclusive"
     history: History = History()
@@ -239,16 +247,25 @@ def load_experiment(
     ValueError
         If the file cannot be read, or a setting is wrong; every wrong one is listed.
     """
-    content, base, where = _content(config)
+    given, base, where = _content(config)
+    content = plain(given)
     for text in overrides:
         override(content, text)
     try:
         experiment = Experiment.model_validate(content)
     except ValidationError as error:
-        wrong = complaints(error, content)
-        listed = f" {wrong[0]}" if len(wrong) == 1 else "\n  " + "\n  ".join(wrong)
-        raise ValueError(f"{where}:{listed}") from error
+        raise ValueError(
+            refusal(given, overrides, where=where, wrong_settings=_wrong_settings)
+        ) from error
     return _based_at(experiment, base), base
+
+
+def _wrong_settings(content: object) -> list[str]:
+    try:
+        Experiment.model_validate(content)
+    except ValidationError as error:
+        return complaints(error, content)
+    return []
 
 
 def shipped_experiments() -> tuple[str, ...]:
@@ -275,7 +292,10 @@ def _content(
 
 
 def _based_at(experiment: Experiment, base: Path) -> Experiment:
-    rule = experiment.forecast_times
-    if not isinstance(rule, TimeTable):
-        return experiment
-    return experiment.model_copy(update={"forecast_times": rule.based_at(base)})
+    rule, universe = experiment.forecast_times, experiment.universe
+    based: dict[str, object] = {}
+    if isinstance(rule, TimeTable):
+        based["forecast_times"] = rule.based_at(base)
+    if universe is not None:
+        based["universe"] = universe.based_at(base)
+    return experiment.model_copy(update=based) if based else experiment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,6 +14,10 @@ from infoset.models.settings import NetworkSize, Training
 
 FeatureMapName = Literal["elu1", "relu", "squared_relu", "identity"]
 ENTRY_POINTS = "infoset.forecasters"
+
+
+# Where it is off it is not written: older configurations keep their digests.
+RevisionFeatures = Annotated[bool, Field(exclude_if=not_)]
 
 
 class Historical(Strict):
@@ -32,6 +37,7 @@ class RidgeSpec(Strict):
 
     kind: Literal["ridge"]
     penalties: tuple[float, ...] = Field(default=(1e2, 1e3, 1e4, 1e5), min_length=1)
+    revision_features: RevisionFeatures = False
 
 
 class Boosting(Strict):
@@ -41,6 +47,7 @@ class Boosting(Strict):
     max_trees: int = Field(default=60, ge=1)
     learning_rate: float = Field(default=0.05, gt=0)
     max_leaves: int = Field(default=6, ge=2)
+    revision_features: RevisionFeatures = False
 
 
 class Linear(Strict):
@@ -100,12 +107,15 @@ def build_forecaster(
         case Ewma():
             forecaster = EwmaQuantiles()
         case RidgeSpec():
-            forecaster = RidgeQuantiles(penalties=spec.penalties)
+            forecaster = RidgeQuantiles(
+                penalties=spec.penalties, revision_features=spec.revision_features
+            )
         case Boosting():
             forecaster = BoostedQuantiles(
                 max_trees=spec.max_trees,
                 learning_rate=spec.learning_rate,
                 max_leaves=spec.max_leaves,
+                revision_features=spec.revision_features,
                 seed=seed,
             )
         case Linear():

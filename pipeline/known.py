@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,12 +9,10 @@ import pandas as pd
 
 from infoset.data.asof import vintage
 from infoset.data.changes import CHANGE, change_between
-from infoset.data.events import MARKET_WIDE, EventLog
 from infoset.data.instants import nanoseconds
-from infoset.data.sources.nearest import did_you_mean
 
-from .config import Experiment, load_experiment
-from .preparation import declared_changes, load_log
+from .asof_request import AsOfRequest
+from .preparation import declared_changes
 
 COLUMNS = (
     "entity",
@@ -28,7 +25,7 @@ COLUMNS = (
     "change",
 )
 NOTHING = "nothing known"
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LONGEST = 80  # of a text; a table is no place to read a statement in
 
 
 def known_at(
@@ -63,84 +60,23 @@ def known_at(
     Raises
     ------
     ValueError
-        For an instant without a zone, an unknown entity or stream, or a stream that
-        never tells anything about the entity.
+        See `AsOfRequest.read`.
     """
-    experiment, base = load_experiment(config, overrides)
-    time = _instant(at)
-    log = load_log(experiment, base)
-    _require_known(log, entity, stream)
+    request = AsOfRequest.read(
+        config, at=at, entity=entity, stream=stream, overrides=overrides
+    )
     rows: list[dict[str, object]] = []
-    for name in log.streams if stream is None else (stream,):
-        for owner in _owners(log, name, entity):
-            rows += _rows(
-                experiment, log, stream=name, owner=owner, time=time, periods=periods
-            )
+    for name, owner in request.subjects:
+        rows += _rows(request, stream=name, owner=owner, periods=periods)
     answer = pd.DataFrame(rows, columns=list(COLUMNS))
-    is_date = _DATE.fullmatch(at.strip())
-    answer.attrs["at"] = f"{at.strip()}, end of the UTC day" if is_date else str(time)
+    answer.attrs["at"] = request.title
     return answer
 
 
-def _instant(text: str) -> pd.Timestamp:
-    wanted = (
-        "--at must be an instant with a zone such as 2008-02-01T18:00-05:00, or a date "
-        f"such as 2008-02-01; got {text!r}."
-    )
-    try:
-        time = pd.Timestamp(text.strip()).as_unit("ns")
-    except ValueError as error:
-        raise ValueError(wanted) from error
-    if pd.isna(time):
-        raise ValueError(wanted)
-    if _DATE.fullmatch(text.strip()):
-        return time.tz_localize("UTC") + pd.Timedelta("1D") - pd.Timedelta(1, "ns")
-    if time.tzinfo is None:
-        raise ValueError(
-            f"--at must be timezone-aware; got {text!r}. Add an offset or Z, or give a "
-            "date alone."
-        )
-    return time.tz_convert("UTC")
-
-
-def _require_known(log: EventLog, entity: str | None, stream: str | None) -> None:
-    entities = (MARKET_WIDE, *log.entities)
-    if entity is not None and entity not in entities:
-        raise ValueError(
-            f"entity must be one of {', '.join(entities)}; got {entity!r}. "
-            f"{did_you_mean(entity, entities)}Check the `entity` of the sources."
-        )
-    if stream is None:
-        return
-    if stream not in log.streams:
-        raise ValueError(
-            f"stream must be one of {', '.join(log.streams)}; got {stream!r}. "
-            f"{did_you_mean(stream, log.streams)}Check the `stream` of the sources."
-        )
-    if not _owners(log, stream, entity):
-        owners = ", ".join(_owners(log, stream, None)) or "nobody"
-        raise ValueError(
-            f"stream must have events of the entity; got {stream!r}, which is about "
-            f"{owners}, for {entity!r}. Leave out --stream or --entity."
-        )
-
-
-def _owners(log: EventLog, stream: str, entity: str | None) -> tuple[str, ...]:
-    found = sorted(set(log.table(stream)["entity"].to_pylist()))
-    if entity is None:
-        return tuple(found)
-    return tuple(name for name in found if name in (entity, MARKET_WIDE))
-
-
 def _rows(
-    experiment: Experiment,
-    log: EventLog,
-    *,
-    stream: str,
-    owner: str,
-    time: pd.Timestamp,
-    periods: int,
+    request: AsOfRequest, *, stream: str, owner: str, periods: int
 ) -> list[dict[str, object]]:
+    experiment, log, time = request.experiment, request.log, request.time
     read = vintage(
         log,
         stream,
@@ -179,4 +115,5 @@ def _rows(
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return "missing" if np.isnan(value) else f"{value:.10g}"
-    return "missing" if value is None else str(value)
+    text = "missing" if value is None else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -13,6 +13,7 @@ from infoset.data.changes import CHANGE, Change, with_change
 from infoset.data.events import EventLog
 from infoset.data.fingerprints import combined_fingerprint
 from infoset.data.forecast_times import forecast_points
+from infoset.data.membership import Membership, restrict
 from infoset.data.sequences import Samples, prepare_samples
 from infoset.data.sources import event_log
 from infoset.data.targets import with_targets
@@ -20,6 +21,8 @@ from infoset.data.timeline import History
 
 from .config import Experiment
 from .folds import Fold
+from .named_streams import require_named_streams
+from .text_encoding import require_encoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +118,15 @@ def prepare(experiment: Experiment, log: EventLog) -> Prepared:
     Raises
     ------
     ValueError
-        If an entity is unknown, no target is defined, or a fold has no training row.
+        If an entity is unknown, no target is defined, a fold has no training row, or a
+        declared text is not encoded yet.
     """
+    require_named_streams(experiment, log)
+    require_encoded(experiment, log)
     raw, log = log, with_changes(experiment, log)
     points = forecast_points(experiment.forecast_times, log, experiment.entities)
-    points = with_targets(log, points, experiment.targets)
+    members = _members(experiment, points)
+    points = with_targets(log, members.points, experiment.targets)
     defined = points["target"].notna().to_numpy()
     if not defined.any():
         raise ValueError(
@@ -146,7 +153,33 @@ def prepare(experiment: Experiment, log: EventLog) -> Prepared:
         "reason": "of an entity without a training row in the fold",
         "count": unknown,
     }
+    if experiment.universe is not None:
+        excluded = pd.concat([_not_members(members), excluded], ignore_index=True)
     return Prepared(log=raw, samples=samples, folds=folds, excluded=excluded)
+
+
+def _members(experiment: Experiment, points: pd.DataFrame) -> Membership:
+    if experiment.universe is None:
+        return Membership(points, num_outside=0, num_unknown=0, num_left=0)
+    spells = experiment.universe.spells(experiment.entities)
+    return restrict(spells, points, boundary=experiment.boundary)
+
+
+def _not_members(members: Membership) -> pd.DataFrame:
+    rows = [
+        ("forecast points", "not a member of the universe then", members.num_outside),
+        (
+            "forecast points of members",
+            "membership was not known yet",
+            members.num_unknown,
+        ),
+        (
+            "entities of the universe",
+            "left it before the end: forecast until then, the last target kept",
+            members.num_left,
+        ),
+    ]
+    return pd.DataFrame(rows, columns=["what", "reason", "count"])
 
 
 def _with_trained_entities(

@@ -67,6 +67,11 @@ class RunFiles:
         return self.folder / "tasks"
 
     @property
+    def embeddings(self) -> Path:
+        """Return the folder of texts that were encoded; a later run finds them again."""
+        return self.folder / "embeddings"
+
+    @property
     def done(self) -> Path:
         """Return the mark of a finished run: its request and the digests of its files."""
         return self.folder / "done.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from infoset.data.events import EventLog
+from infoset.data.text_encoders import TextEncoder
 from infoset.models.attention_forecaster import AttentionForecaster
 from infoset.models.forecasts import Forecaster
 
@@ -18,15 +19,19 @@ from .evaluation.summary import evaluate, json_records
 from .executors import execute
 from .folds import fold_table
 from .latency import measure_latency
+from .look_ahead import encoder_records, marked
 from .plan import Task, plan
 from .preparation import Prepared, load_log, prepare
 from .progress import Progress
 from .provenance import library_versions, machine
 from .run_files import RunFiles, write_frame, write_json, write_text
+from .single_forecasts import measure_single_forecasts
 from .task_store import StoredTask, TaskStore
+from .text_encoding import with_encoded_texts
 from .tracked_tasks import log_run, log_tasks
 from .tracking import ExperimentTracker
-from .walk_forward import fold_data, task_forecaster
+from .training_steps import training_records
+from .walk_forward import FoldData, fold_data, task_forecaster
 
 
 def run_stages(
@@ -37,41 +42,53 @@ def run_stages(
     *,
     log: EventLog | None,
     own: Mapping[str, Forecaster],
+    encoders: Mapping[str, TextEncoder],
     progress: Progress,
     command: str,
+    given: Sequence[str],
     started: float,
 ) -> None:
     """Do everything between the configuration and the report, and log it.
 
-    See `experiment.run`; `command` is what reproduces the run.
+    See `experiment.run`; `command` is what reproduces the run, `given` what came from
+    Python into it.
     """
     progress.stage("Reading the sources and cutting the information sets")
     events = load_log(experiment, base) if log is None else log
+    events = with_encoded_texts(experiment, events, encoders, folder=files.embeddings)
     prepared = prepare(experiment, events)
     files.clear()  # from here on the folder is this run's
     write_text(files.config, experiment.to_yaml())
-    stored = _finished_tasks(experiment, prepared, files, own, progress)
+    stored, num_reused = _finished_tasks(experiment, prepared, files, own, progress)
     forecasts = pd.concat([task.forecasts() for task in stored], ignore_index=True)
+    forecasts = marked(experiment, prepared, forecasts)
     write_frame(files.forecasts, forecasts)
     progress.stage("Scoring and comparing")
     evaluation = evaluate(experiment, forecasts, prepared.points)
     write_json(files.scores, evaluation.scores_json())
     write_json(files.comparison, evaluation.comparison_json())
-    progress.stage("Measuring latency and checking for look-ahead")
+    progress.stage("Measuring latency")
+    data = _last_fold(experiment, prepared)
     networks = _last_networks(experiment, stored)
-    write_frame(files.latency, _latency(experiment, prepared, networks))
-    fitted = networks | _fitted_again(experiment, prepared, stored, own)
-    certificate = certify(experiment, prepared, fitted)
+    others = _fitted_again(experiment, data, stored, own)
+    write_frame(files.latency, _latency(experiment, prepared, data, networks, others))
+    progress.stage("Checking for look-ahead")
+    certificate = certify(experiment, prepared, {**networks, **others})
     write_json(files.certificate, certificate.to_json())
+    read = encoder_records(experiment, prepared)
     write_json(
         files.summary,
         {
             "folds": json_records(fold_table(prepared.folds, prepared.points)),
             "excluded": json_records(prepared.excluded),
+            "tasks": {"total": len(stored), "reused": num_reused},
+            "training": training_records(stored),
+            **({"encoders": read} if read else {}),
             "versions": library_versions(),
             "config_digest": experiment.digest,
             "test_fingerprint": prepared.test_fingerprint(experiment.history),
             "command": command,
+            "given": list(given),
             "started": pd.Timestamp(started, unit="s", tz="UTC").isoformat(),
             "seconds": round(time.time() - started, 1),
             "machine": machine(),
@@ -88,22 +105,24 @@ def _finished_tasks(
     files: RunFiles,
     own: Mapping[str, Forecaster],
     progress: Progress,
-) -> list[StoredTask]:
-    """Return every task's result, in the order of the plan, running what is missing."""
+) -> tuple[list[StoredTask], int]:
+    """Return every task's result, in the order of the plan, and how many were there."""
     store = TaskStore(files.tasks)
     store.clear_leftovers()
     tasks = plan(experiment, prepared, own)
+    absent = [task for task in tasks if store.find(task) is None]
     missing: dict[str, Task] = {}
-    for task in tasks:
-        if store.find(task) is None:
-            # Two forecasters of one digest are one piece of work.
-            missing.setdefault(task.digest or task.label, task)
+    for task in absent:
+        # Two forecasters of one digest are one piece of work.
+        missing.setdefault(task.digest or task.label, task)
+    num_reused = len(tasks) - len(absent)
+    progress.stage(f"Planned {len(tasks)} tasks; {num_reused} are there already")
     results = execute(experiment, prepared, list(missing.values()), store, own)
     made = {
         result.task: result
         for result in progress.track(results, len(missing), "Fitting and forecasting")
     }
-    return [made.get(task) or store.required(task) for task in tasks]
+    return [made.get(task) or store.required(task) for task in tasks], num_reused
 
 
 def _last_networks(
@@ -122,16 +141,19 @@ def _last_networks(
     }
 
 
+def _last_fold(experiment: Experiment, prepared: Prepared) -> FoldData:
+    samples = prepared.samples[str(experiment.history)]
+    return fold_data(experiment, samples, prepared.folds[-1])
+
+
 def _fitted_again(
     experiment: Experiment,
-    prepared: Prepared,
+    data: FoldData,
     stored: Sequence[StoredTask],
     own: Mapping[str, Forecaster],
 ) -> dict[str, Forecaster]:
     """Return the forecasters without a stored network, fitted on the last fold again."""
-    last = len(prepared.folds) - 1
-    samples = prepared.samples[str(experiment.history)]
-    data = fold_data(experiment, samples, prepared.folds[last])
+    last = max(result.task.fold for result in stored)
     fitted: dict[str, Forecaster] = {}
     for result in stored:
         if result.model is None and result.task.fold == last:
@@ -144,13 +166,15 @@ def _fitted_again(
 def _latency(
     experiment: Experiment,
     prepared: Prepared,
+    data: FoldData,
     networks: Mapping[str, AttentionForecaster],
+    others: Mapping[str, Forecaster],
 ) -> pd.DataFrame:
     samples = prepared.samples[str(experiment.history)]
+    options = experiment.latency
     parts = [
-        measure_latency(name, network, samples, experiment.latency)
-        for name, network in networks.items()
+        measure_latency(networks, samples, options),
+        measure_single_forecasts(others, data.test, options),
     ]
-    if not parts:
-        return pd.DataFrame({"forecaster": pd.Series(dtype="str")})
-    return pd.concat(parts, ignore_index=True)
+    measured = [part for part in parts if len(part)]
+    return pd.concat(measured, ignore_index=True)

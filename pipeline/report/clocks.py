@@ -70,6 +70,8 @@ def text_words(text: Mapping[str, Any] | None) -> str:
 def source_clocks(source: Mapping[str, Any]) -> SourceClocks:
     """Read the clocks of a source from the resolved configuration."""
     entity = source.get("entity")
+    preset = source.get("preset")
+    by_preset = f"as the preset {preset} says" if preset is not None else None
     return SourceClocks(
         file=str(source.get("path") or source.get("sample") or "given from Python"),
         stream=str(source.get("stream", "")),
@@ -78,14 +80,14 @@ def source_clocks(source: Mapping[str, Any]) -> SourceClocks:
             if isinstance(entity, Mapping)
             else str(entity)
         ),
-        dated=dated_words(source.get("event_time") or {}),
-        available=available_words(source.get("available_at") or {}),
+        dated=by_preset or dated_words(source.get("event_time") or {}),
+        available=by_preset or available_words(source.get("available_at") or {}),
         text=text_words(source.get("text")),
         assumptions=tuple(str(text) for text in source.get("assumptions") or ()),
     )
 
 
-def dated_words(clock: Mapping[str, Any]) -> str:
+def dated_words(clock: Mapping[str, Any]) -> str:  # noqa: PLR0911 - one per stamp
     """Say when an event of a source was."""
     column = f"column {clock.get('column')}"
     zone = clock.get("zone")
@@ -105,7 +107,9 @@ def dated_words(clock: Mapping[str, Any]) -> str:
             calendar = clock.get("calendar")
             return f"the close of the session in {column} (calendar {calendar})"
         case "local_midnight":
-            return f"the end of the day that begins at the midnight in {column} ({zone})"
+            return (
+                f"the end of the day that begins at the midnight in {column} ({zone})"
+            )
         case "period_end" | "period_start":
             period = str(clock.get("period", "period")).replace("_", "-")
             begins = " that begins on the date" if "period" in clock else ""

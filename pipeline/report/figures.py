@@ -118,7 +118,8 @@ def latency_figure(latency: pd.DataFrame, looks: Looks) -> Panels:
     """Draw median latency against history length, one panel per workload.
 
     A whisker reaches up to the 95th percentile. Both axes are logarithmic and the
-    panels share them.
+    panels share them. Forecasters without a stream, measured at one length, are drawn only
+    where there is no other.
 
     Parameters
     ----------
@@ -129,6 +130,8 @@ def latency_figure(latency: pd.DataFrame, looks: Looks) -> Panels:
     known = latency[(latency["p50_us"] > 0) & (latency["history_length"] > 0)]
     if known.empty:
         return ()
+    has_stream = known["attention"].notna()
+    known = known[has_stream] if has_stream.any() else known
     lowest, highest = known["p50_us"].min(), known[["p50_us", "p95_us"]].max().max()
     panels = []
     for workload, heading in _WORKLOADS.items():

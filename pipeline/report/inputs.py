@@ -73,7 +73,9 @@ _LATENCY = (
     "p95_us",
     "p99_us",
     "state_bytes",
+    "undefined",
 )
+_TIMES = "times_us"  # of single forecasts, a list in each row
 _CHECKS = (
     "level",
     "name",
@@ -207,11 +209,11 @@ class RunContents:
         return next((n for n in self.names if self.kinds[n] in kinds), None)
 
     def loss_of(self, name: str) -> float:
-        """Return the mean loss that forecasters are compared by."""
+        """Return the mean loss that forecasters are compared by; NaN without a score."""
         losses = dict(
             zip(self.names, self.by_forecaster["scaled_pinball"], strict=True)
         )
-        return float(losses[name])
+        return float(losses.get(name, np.nan))
 
 
 def history_text(config: Mapping[str, Any]) -> str:
@@ -273,9 +275,9 @@ def _ranked(scores: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _latency(path: Path) -> pd.DataFrame:
-    if not path.is_file():
-        return _table([], _LATENCY)
-    return _table(_parquet(path).to_dict("records"), _LATENCY)
+    rows = _parquet(path).to_dict("records") if path.is_file() else []
+    taken = [() if row.get(_TIMES) is None else tuple(row[_TIMES]) for row in rows]
+    return _table(rows, _LATENCY).assign(**{_TIMES: pd.Series(taken, dtype=object)})
 
 
 def _forecasts(path: Path, config: Mapping[str, Any]) -> pd.DataFrame:

@@ -11,8 +11,10 @@ import jinja2
 import pandas as pd
 
 from .cells import comparison_cells
-from .clocks import source_clocks
+from .clocks import source_clocks, universe_words
+from .costs import scored_cost
 from .inputs import RunContents
+from .kinds import kind_words
 from .looks import Look, looks
 from .matplotlib_folder import private_matplotlib_folder
 from .numbers import (
@@ -28,19 +30,20 @@ from .numbers import (
     significant,
     started,
 )
-from .records import excluded_rows, fold_rows
+from .records import excluded_rows, fold_rows, short_fold_note
 from .tables import (
     comparison_frame,
     entities,
     entity_blocks,
+    pair_rows,
     recent_forecasts,
     seed_ranges,
     shown_forecasters,
-    streaming_medians,
     undefined_notes,
 )
+from .training import by_fold, trainings
 from .verdicts import limits, look_ahead, verdicts
-from .words import listing
+from .words import listing, overlap_sentence
 
 _NAME = "report.html"
 _FILTERS = (
@@ -58,6 +61,7 @@ _FILTERS = (
 )
 _RECORD = (
     "command",
+    "given",
     "started",
     "seconds",
     "machine",
@@ -183,19 +187,21 @@ def _subject(contents: RunContents) -> dict[str, object]:
 
 def _results(contents: RunContents) -> dict[str, object]:
     comparison = comparison_frame(contents)
-    length, _ = streaming_medians(contents)
+    horizon = contents.comparison.get("horizon")
     return {
         "verdicts": verdicts(contents),
         "comparison": comparison.to_dict("records"),
+        "with_look_ahead": "num_look_ahead" in comparison,
         "with_rank_ic": bool(comparison["rank_ic"].notna().any()),
         "notes": undefined_notes(contents),
-        "streaming_length": length,
+        "cost": scored_cost(contents),
+        "kinds": kind_words(contents),
         "convention": contents.convention,
         "blocks": entity_blocks(contents),
         "seed_ranges": seed_ranges(contents),
-        "pairs": contents.pairs.to_dict("records"),
+        "pairs": pair_rows(contents),
         "loss": str(contents.comparison.get("loss", "")),
-        "horizon": contents.comparison.get("horizon"),
+        "overlap": "" if horizon is None else overlap_sentence(int(horizon)),
         "latency": contents.latency.sort_values(
             ["workload", "forecaster", "history_length"]
         ).to_dict("records"),
@@ -217,12 +223,18 @@ def _figures(contents: RunContents, looks: Mapping[str, Look]) -> dict[str, obje
 def _provenance(contents: RunContents) -> dict[str, object]:
     """Return where the numbers come from, and what they do not show."""
     record = contents.record
+    found = trainings(record, contents.history)
     sources = contents.config.get("sources") or []
     return {
         "folds": fold_rows(record),
+        "short_fold": short_fold_note(record),
+        "trainings": found,
+        "kept_steps": by_fold(found),
         "excluded": excluded_rows(record),
         "checks": contents.checks.to_dict("records"),
         "sources": [source_clocks(source) for source in sources],
+        "universe": universe_words(contents.config.get("universe")),
+        "encoders": record.get("encoders") or [],
         "versions": dict(sorted((record.get("versions") or {}).items())),
         "record": {key: record.get(key) for key in _RECORD},
         "limits": limits(contents),

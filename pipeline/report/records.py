@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
+
+from .numbers import count, day
+
+# A last test span below this share of the others' length is remarked.
+_SHORT = 0.75
 
 
 def fold_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -17,6 +23,26 @@ def fold_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for fold in record.get("folds") or []
     ]
+
+
+def short_fold_note(record: Mapping[str, Any]) -> str:
+    """Say that the last test span is much shorter than the others; empty if it is not."""
+    folds = record.get("folds") or []
+    sizes = [_first(fold, "test_dates", "test_rows", "num_test") for fold in folds]
+    numbers = [size for size in sizes if isinstance(size, int | float)]
+    if len(numbers) < 2 or len(numbers) < len(folds):
+        return ""
+    usual, last = median(numbers[:-1]), numbers[-1]
+    if last >= _SHORT * usual:
+        return ""
+    what = "forecast times" if "test_dates" in folds[-1] else "forecasts"
+    span = _span(folds[-1], "test")
+    return (
+        f"The last test span, {day(span['first'])} to {day(span['last'])}, is much "
+        f"shorter than the others ({count(last)} {what} against {count(usual)}): there "
+        "the data, or folds.last_test, end. Every forecast time weighs the same in "
+        "the scores, so this fold counts for less."
+    )
 
 
 def excluded_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:

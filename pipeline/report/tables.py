@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 from infoset.pipeline.evaluation.metrics import levels_from_columns
+from infoset.pipeline.look_ahead import LOOK_AHEAD
 
+from .costs import scored_cost
+from .differences import Difference, outcome
 from .inputs import RunContents
 from .numbers import count
-from .words import Difference, Timing, listing, seed_sentence
+from .words import listing, seed_sentence
 
 _NOT_COMPARED = "the two were not compared"
 
@@ -68,22 +71,26 @@ def comparison_frame(contents: RunContents) -> pd.DataFrame:
     DataFrame
         forecaster, scaled_pinball with its interval (`_low`, `_high`), difference to
         the baseline with its interval and p_value, the same in percent of the
-        baseline's loss, crps, mae, coverage_90, rank_ic, streaming_p50_us, num_forecasts,
-        num_undefined and undefined (why a number is NaN). Differences are NaN for the
-        baseline itself.
+        baseline's loss, outcome (what may be claimed of it, see `differences.outcome`),
+        crps, mae, coverage_90, rank_ic, forecast_p50_us (see `costs.scored_cost`),
+        num_forecasts, num_undefined and undefined (why a number is NaN). Differences
+        are NaN, and there is no outcome, for the baseline itself. Where an encoder of
+        texts was used also num_look_ahead, how many of the forecasts were made before
+        the end of its training.
     """
-    _, medians = streaming_medians(contents)
+    medians = scored_cost(contents).medians
     rows = [
-        {**_difference_columns(contents, name), "streaming_p50_us": medians.get(name)}
+        {**_difference_columns(contents, name), "forecast_p50_us": medians.get(name)}
         for name in contents.names
     ]
-    added = pd.DataFrame(rows, columns=[*_DIFFERENCE, "undefined", "streaming_p50_us"])
+    columns = [*_DIFFERENCE, "undefined", "outcome", "forecast_p50_us"]
+    added = pd.DataFrame(rows, columns=columns)
     table = contents.by_forecaster.reset_index(drop=True)
     reasons = [
         "; ".join(dict.fromkeys(r for r in pair if isinstance(r, str))) or None
         for pair in zip(table["undefined"], added["undefined"], strict=True)
     ]
-    numbers = added[[*_DIFFERENCE, "streaming_p50_us"]].astype("float64")
+    numbers = added[[*_DIFFERENCE, "forecast_p50_us"]].astype("float64")
     scores = ["crps", "mae", "coverage_90", "rank_ic"]
     counts = table[["num_forecasts", "num_undefined"]]
     loss = ["forecaster", *(f"scaled_pinball{end}" for end in ("", "_low", "_high"))]
@@ -92,11 +99,15 @@ def comparison_frame(contents: RunContents) -> pd.DataFrame:
             table[loss],
             numbers[list(_DIFFERENCE)],
             table[scores],
-            numbers[["streaming_p50_us"]],
+            numbers[["forecast_p50_us"]],
             counts,
         ],
         axis=1,
-    ).assign(undefined=pd.Series(reasons, dtype=object))
+    ).assign(
+        undefined=pd.Series(reasons, dtype=object),
+        outcome=added["outcome"].astype(object).where(added["outcome"].notna(), None),
+        **_look_ahead(contents),
+    )
 
 
 _DIFFERENCE = (
@@ -110,6 +121,14 @@ _DIFFERENCE = (
 )
 
 
+def _look_ahead(contents: RunContents) -> dict[str, pd.Series]:
+    """Return how many forecasts of each forecaster are marked, where any can be."""
+    if LOOK_AHEAD not in contents.forecasts:
+        return {}
+    marks = contents.forecasts.groupby("forecaster")[LOOK_AHEAD].sum()
+    return {"num_look_ahead": marks.reindex(contents.names).reset_index(drop=True)}
+
+
 def _difference_columns(contents: RunContents, name: str) -> dict[str, Any]:
     if contents.baseline is None or name == contents.baseline:
         return {}
@@ -117,50 +136,7 @@ def _difference_columns(contents: RunContents, name: str) -> dict[str, Any]:
     values = (found.mean, found.low, found.high)
     shares = [found.percent(value) for value in values]
     numbers = dict(zip(_DIFFERENCE, (*values, *shares, found.p_value), strict=True))
-    return {**numbers, "undefined": found.undefined}
-
-
-def streaming_medians(contents: RunContents) -> tuple[int | None, dict[str, float]]:
-    """Return a history length and the streamed median latency of each forecaster at it.
-
-    The length is that of the main history where it was measured, otherwise the longest.
-    """
-    streaming = contents.latency[contents.latency["workload"] == "streaming"]
-    if streaming.empty:
-        return None, {}
-    lengths = streaming["history_length"]
-    history = contents.config.get("history")
-    main = history.get("last") if isinstance(history, dict) else None
-    length = float(lengths.max())
-    if main is not None and main in set(lengths):
-        length = float(main)
-    there = streaming[lengths == length]
-    medians = dict(zip(there["forecaster"], there["p50_us"], strict=True))
-    return int(length), {str(name): float(value) for name, value in medians.items()}
-
-
-def longest_timing(
-    contents: RunContents, workload: str, name: str, other: str
-) -> Timing | None:
-    """Return the medians of two forecasters at the longest history both have."""
-    latency = contents.latency
-    mine = latency[(latency["workload"] == workload) & (latency["p50_us"] > 0)]
-    medians = mine.pivot_table(
-        index="history_length", columns="forecaster", values="p50_us"
-    )
-    if name not in medians or other not in medians:
-        return None
-    both = medians[[name, other]].dropna()
-    if both.empty:
-        return None
-    length = both.index.max()
-    return Timing(
-        int(length),
-        name,
-        other,
-        float(both.loc[length, name]),
-        float(both.loc[length, other]),
-    )
+    return {**numbers, "undefined": found.undefined, "outcome": outcome(found)}
 
 
 def entity_blocks(contents: RunContents) -> list[EntityBlock]:
@@ -289,12 +265,36 @@ def undefined_notes(contents: RunContents) -> list[str]:
         of = "" if len(without) == len(comparison) else f" of {who}"
         notes.append(f"rank IC{of}: {reason}")
     lost = contents.by_forecaster[contents.by_forecaster["num_undefined"] > 0]
+    notes += _not_timed(contents)
     notes += [
         f"{name}: {count(number)} forecasts have no finite target or value and so no "
         "score"
         for name, number in zip(lost["forecaster"], lost["num_undefined"], strict=True)
     ]
     return notes
+
+
+def _not_timed(contents: RunContents) -> list[str]:
+    """Say why a forecaster has no latency at the main history."""
+    cost = scored_cost(contents)
+    missing = [name for name in contents.names if name not in cost.medians]
+    tried = contents.latency[contents.latency["workload"] == cost.workload]
+    if not missing or tried.empty:
+        return []
+    reasons = tried.loc[tried["forecaster"].isin(missing), "undefined"].dropna()
+    why = next(iter(reasons), "this run did not time it")
+    return [f"{cost.heading} of {listing(missing, most=len(missing))}: {why}"]
+
+
+def pair_rows(contents: RunContents) -> list[dict[str, Any]]:
+    """Return every pair as it is stored, and what may be claimed about it."""
+    return [
+        {
+            **{str(key): value for key, value in row.items()},
+            "outcome": outcome(difference(contents, row["forecaster"], row["other"])),
+        }
+        for row in contents.pairs.to_dict("records")
+    ]
 
 
 def seed_ranges(contents: RunContents) -> list[str]:

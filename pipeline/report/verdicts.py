@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .costs import longest_timing, scored_timing
+from .differences import Difference, outcome
 from .inputs import RunContents
-from .tables import difference, longest_timing
+from .speed import latency_verdict
+from .tables import difference
+from .training import trainings
 from .words import (
     Verdict,
     attention_verdict,
     baseline_verdict,
     certificate_sentence,
-    latency_verdict,
     listing,
 )
 
@@ -28,17 +31,26 @@ def verdicts(contents: RunContents) -> list[Verdict]:
     if baseline is not None and best is not None and best != baseline:
         to_baseline = difference(contents, best, baseline)
     both = None if linear is None or softmax is None else (linear, softmax)
+    known = [
+        training
+        for training in trainings(contents.record, contents.history)
+        if contents.kinds.get(training.name) in _ATTENTION
+    ]
     return [
         baseline_verdict(
             to_baseline,
             baseline=baseline,
             num_attention=sum(kind in _ATTENTION for kind in contents.kinds.values()),
-            leader=_leader(contents),
+            trainings=known,
+            leader=_leader(contents, best),
         ),
-        attention_verdict(difference(contents, *both) if both else None),
+        attention_verdict(
+            difference(contents, *both) if both else None,
+            [training for training in known if training.name in (both or ())],
+        ),
         latency_verdict(
-            longest_timing(contents, "streaming", *both) if both else None,
-            longest_timing(contents, "fresh", *both) if both else None,
+            scored_timing(contents, *both) if both else None,
+            longest_timing(contents, *both) if both else None,
         ),
     ]
 
@@ -75,11 +87,16 @@ def limits(contents: RunContents) -> list[str]:
     return found
 
 
-def _leader(contents: RunContents) -> str | None:
-    """Name the forecaster with the lowest loss, where that is defined."""
-    if not contents.names or math.isnan(contents.loss_of(contents.names[0])):
+def _leader(contents: RunContents, best: str | None) -> Difference | None:
+    """Return what sets the lowest loss off from the baseline, if it is a third one's."""
+    baseline = contents.baseline
+    if not contents.names or baseline is None:
         return None
-    return contents.names[0]
+    first = contents.names[0]
+    if first in {best, baseline} or math.isnan(contents.loss_of(first)):
+        return None
+    found = difference(contents, first, baseline)
+    return None if outcome(found) == "identical" else found
 
 
 def _limits_of_tests(contents: RunContents) -> list[str]:

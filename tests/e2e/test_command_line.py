@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -152,8 +153,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Place:
         check=False,
         cwd=place.folder,
     )
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert_well(Ended(ended.returncode, ended.stdout, ended.stderr))
+    assert 6 <= ended.stderr.count("\n") <= 11
     assert "ewma" in ended.stdout
+    assert "Reused 0 of 4 tasks." in ended.stdout
     assert str(place.run / "report.html") in ended.stdout.replace("\n", "")
     return place
 
@@ -169,14 +172,25 @@ def place(tmp_path: Path, finished: Place) -> Place:
     return fresh
 
 
+def spoken(err: str) -> str:
+    """Return standard error without the lines of the stages."""
+    return re.sub(r"(?m)^ +\d+ s  .*\n", "", err)
+
+
+def assert_well(ended: Ended) -> None:
+    """Nothing on standard error but the stages, exit code 0."""
+    assert (ended.code, spoken(ended.err)) == (0, "")
+
+
 def assert_refused(ended: Ended, message: str) -> None:
-    """One clear line on standard error, nothing else, exit code 2."""
+    """One clear line on standard error after the stages, nothing else, exit code 2."""
     assert ended.code == 2
     assert ended.out == ""
-    assert ended.err.startswith("infoset: ")
-    assert message in ended.err
-    assert ended.err.endswith("\n")
-    assert ended.err.count("\n") == 1
+    err = spoken(ended.err)
+    assert err.startswith("infoset: ")
+    assert message in err
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
 
 
 def assert_nothing_written(place: Place) -> None:
@@ -194,7 +208,8 @@ def assert_nothing_written(place: Place) -> None:
     [
         (
             ["folds.first_tst=2024-03-01"],
-            "prices.yaml: folds has no key 'first_tst'. Did you mean 'first_test'?",
+            "infoset: --set folds.first_tst: folds has no key 'first_tst'. Did you mean "
+            "'first_test'?",
         ),
         (
             ["sources.0.path=price.csv"],
@@ -213,6 +228,15 @@ def assert_nothing_written(place: Place) -> None:
         (
             ["targets.0.entities=[A, C]"],
             "target.entities must have events in stream 'close/1d' (A, B); got 'C'.",
+        ),
+        (
+            ["targets.0.stream=closes/1d"],
+            "targets.0.stream must be one of close/1d; got 'closes/1d'. Did you mean "
+            "'close/1d'? Correct it, or the `stream` of the sources.",
+        ),
+        (
+            ["forecast_times={kind: after_events, stream: news}"],
+            "forecast_times.stream must be one of close/1d; got 'news'. Correct it, or",
         ),
         (
             ["folds.first_test=2024-01-02"],
@@ -288,7 +312,8 @@ def test_a_typo_in_a_real_shell_leaves_no_file_and_no_traceback(tmp_path: Path) 
     )
     assert_refused(
         Ended(ended.returncode, ended.stdout, ended.stderr),
-        "smoke.yaml: experiment has no key 'trainig'. Did you mean 'training'?",
+        "--set trainig.max_steps: experiment has no key 'trainig'. Did you mean "
+        "'training'?",
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -321,8 +346,33 @@ def test_a_second_run_says_that_nothing_was_redone(
     tasks = finished.tasks()
     ended = infoset("run", finished.config, *finished.settings())
     assert (ended.code, ended.err) == (0, "")
+    assert "Reused" not in ended.out
     assert "Nothing was redone" in ended.out
     assert finished.tasks() == tasks
+
+
+@pytest.mark.slow
+def test_another_setting_in_the_same_folder_says_first_what_it_replaces(
+    infoset: Call, finished: Place, place: Place
+) -> None:
+    shutil.copytree(finished.runs, place.runs)
+    before = place.tasks()
+    later = "folds.last_test=2024-03-10"  # leaves the first fold as it is
+    ended = infoset("run", place.config, *place.settings(later))
+    assert_well(ended)
+    first, second, *_ = ended.err.splitlines()
+    command = f"infoset run {finished.config} --set runs={finished.runs}"
+    assert f"{place.run} holds a run of another configuration ({command}" in first
+    assert "its tasks stay" in first
+    assert "Reading the sources" in second
+    assert "Reused 2 of 2 tasks." in ended.out
+    assert place.tasks() == before
+    told = json.loads((place.run / "run.json").read_text())
+    assert told["tasks"] == {"total": 2, "reused": 2}
+    assert told["given"] == []
+    again = infoset("run", place.config, *place.settings())
+    assert "Reused 4 of 4 tasks." in again.out
+    assert place.tasks() == before
 
 
 @pytest.mark.slow
@@ -341,7 +391,8 @@ def test_a_half_written_earlier_run_is_repaired(
     second.write_text("{}")
     good = {p.parent.name for p in (place.run / "tasks").glob("*/task.json")}
     ended = infoset("run", place.config, *place.settings())
-    assert (ended.code, ended.err) == (0, "")
+    assert_well(ended)
+    assert "Reused 2 of 4 tasks." in ended.out
     assert not list(place.run.rglob("*.partial*"))
     assert set(place.tasks()) == good
     assert json.loads(first.read_text())["sha256"]
@@ -367,7 +418,7 @@ def test_an_empty_information_set_has_a_forecast(infoset: Call, place: Place) ->
             "forecast_times={kind: table, path: points.csv}", "history={since: month}"
         ),
     )
-    assert (ended.code, ended.err) == (0, "")
+    assert_well(ended)
     forecasts = pd.read_parquet(place.run / "forecasts.parquet")
     empty = forecasts[forecasts["num_events"] == 0]
     assert set(empty["forecast_time"].dt.strftime("%d %H:%M")) == {"01 00:30"}
@@ -405,14 +456,17 @@ def test_ctrl_c_keeps_finished_tasks_and_the_next_run_goes_on(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, out) == (130, "")
-    assert err == "infoset: interrupted. Finished tasks are kept; run again to go on.\n"
+    assert (
+        spoken(err)
+        == "infoset: interrupted. Finished tasks are kept; run again to go on.\n"
+    )
     assert not (place.runs / "smoke" / "run.json").exists()
     assert "RUNNING" not in place.statuses()
     assert "KILLED" in place.statuses()
     kept = place.tasks()
     assert kept
     ended = infoset(*arguments)
-    assert (ended.code, ended.err) == (0, "")
+    assert_well(ended)
     assert not list((place.runs / "smoke").rglob("*.partial*"))
     assert kept.items() <= place.tasks().items()
     assert (place.runs / "smoke" / "report.html").is_file()

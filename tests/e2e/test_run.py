@@ -81,6 +81,33 @@ def test_comparing_different_information_is_refused(finished):
         evaluate(experiment, forecasts, points)
 
 
+def test_the_record_tells_which_training_step_each_fit_kept(finished):
+    told = json.loads((finished.folder / "run.json").read_text())["training"]
+    assert {row["forecaster"] for row in told} == {"linear", "softmax"}
+    assert len(told) == 2 * 2 * 2  # forecasters, histories, folds
+    for row in told:
+        assert 0 <= row["kept_step"] <= row["last_step"] == 12
+        assert (row["kept_loss"] < row["start_loss"]) == (row["kept_step"] > 0)
+
+
+def test_a_fit_that_kept_step_0_forecasts_the_scaled_quantiles(finished):
+    told = json.loads((finished.folder / "run.json").read_text())["training"]
+    forecasts = finished.forecasts
+    forecasts = forecasts[forecasts["history"] == "last 16"]
+    median = forecasts.pivot_table(
+        index=["fold", "forecast_time"], columns="forecaster", values="q75"
+    )
+    untrained = [
+        (row["forecaster"], row["fold"])
+        for row in told
+        if row["kept_step"] == 0 and row["history"] == "last 16"
+    ]
+    assert untrained
+    for name, fold in untrained:
+        here = median.loc[fold]
+        np.testing.assert_allclose(here[name], here["ewma"], rtol=1e-5)
+
+
 def test_the_second_run_redoes_nothing(finished, place):
     before = {p: p.stat().st_mtime_ns for p in finished.folder.rglob("*")}
     again = run("smoke", overrides=settings(place))
@@ -102,6 +129,7 @@ def test_a_changed_setting_redoes_only_what_it_touches(finished, place):
     ]
     assert labels
     assert all(label.startswith("boosting") for label in labels)
+    assert again.num_tasks - again.num_reused_tasks == len(new) == 2
 
 
 @pytest.mark.usefixtures("finished")
@@ -261,6 +289,13 @@ def test_a_user_s_own_log_and_forecaster_take_part_in_everything(tmp_path):
     )
     assert set(finished.scores["forecaster"]) == {"ewma", "linear", "mine"}
     assert finished.report.is_file()
+    told = json.loads((finished.folder / "run.json").read_text())
+    assert told["given"] == ["the configuration", "an own log", "the forecaster mine"]
+    assert told["command"].startswith("infoset.pipeline.run({...}, overrides=[")
+    latency = pd.read_parquet(finished.folder / "latency.parquet")
+    at = latency[(latency["workload"] == "fresh") & (latency["history_length"] == 16)]
+    assert set(at["forecaster"]) == {"ewma", "linear", "mine"}
+    assert (at["p50_us"] > 0).all()
     pairs = finished.comparison[["forecaster", "other"]].to_numpy().ravel()
     assert "mine" in pairs
 

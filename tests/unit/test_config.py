@@ -37,10 +37,13 @@ def loaded(*overrides: str) -> Experiment:
     return load_experiment(SMALL, overrides)[0]
 
 
-def refusal(*overrides: str) -> str:
-    with pytest.raises(ValueError, match=r"^configuration:") as caught:
-        loaded(*overrides)
-    return str(caught.value)
+def refusal(override: str) -> str:
+    """Return what is wrong with a setting, which `--set` is blamed for."""
+    with pytest.raises(ValueError, match=r"^--set ") as caught:
+        loaded(override)
+    name, _, wrong = str(caught.value).partition(": ")
+    assert name == f"--set {override.partition('=')[0]}"
+    return wrong
 
 
 def written(folder: Path, text: str, name: str = "my.yaml") -> Path:
@@ -109,7 +112,7 @@ def test_a_wrong_key_names_its_place_and_the_nearest_right_one(
 ) -> None:
     wrong = override.partition("=")[0].rpartition(".")[2]
     message = refusal(override)
-    assert message.startswith(f"configuration: {place} has no key ")
+    assert message.startswith(f"{place} has no key ")
     assert f"Did you mean '{meant}'? Known keys: " in message
     assert repr(wrong) in message or "{" in override
     assert "\n" not in message
@@ -207,7 +210,7 @@ def test_a_wrong_key_names_its_place_and_the_nearest_right_one(
     ],
 )
 def test_a_wrong_value_says_what_is_right(override: str, message: str) -> None:
-    assert refusal(override) == f"configuration: {message}"
+    assert refusal(override) == message
 
 
 @pytest.mark.parametrize(
@@ -227,22 +230,47 @@ def test_a_wrong_value_says_what_is_right(override: str, message: str) -> None:
     ],
 )
 def test_a_missing_setting_is_named(override: str, place: str) -> None:
-    assert refusal(override) == f"configuration: {place} must be given."
+    assert refusal(override) == f"{place} must be given."
 
 
 def test_every_wrong_setting_is_listed_on_a_line_of_its_own() -> None:
-    message = refusal("boundary=4", "seeds=[x]", "targets.0.horizon=0")
-    assert message.splitlines() == [
+    given = SMALL | {"boundary": 4, "seeds": ["x"]}
+    with pytest.raises(ValueError, match=r"^configuration:") as caught:
+        load_experiment(given)
+    assert str(caught.value).splitlines() == [
         "configuration:",
         "  boundary must be one of 'inclusive' or 'strict'; got 4.",
-        "  targets.0.horizon must be greater than or equal to 1; got 0.",
         "  seeds.0 must be a whole number; got 'x'.",
     ]
 
 
+def test_the_file_and_each_override_are_blamed_for_what_they_made_wrong(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path, yaml.safe_dump(SMALL | {"boundary": 4}))
+    overrides = ["seeds=[x]", "training={max_steps: 0, patience: 0}", "baseline=ewma"]
+    with pytest.raises(ValueError, match=r"^my\.yaml") as caught:
+        load_experiment(path, overrides)
+    assert str(caught.value).splitlines() == [
+        "my.yaml: boundary must be one of 'inclusive' or 'strict'; got 4.",
+        "--set seeds: seeds.0 must be a whole number; got 'x'.",
+        "--set training:",
+        "  training.max_steps must be greater than or equal to 1; got 0.",
+        "  training.patience must be greater than or equal to 1; got 0.",
+    ]
+
+
+def test_an_override_that_an_earlier_one_made_wrong_is_not_blamed() -> None:
+    overrides = ["folds.expand_train=false", "seeds=[1]"]
+    with pytest.raises(ValueError, match=r"^--set folds\.expand_train: folds must"):
+        load_experiment(SMALL, overrides)
+    # What a later one mends is no mistake.
+    load_experiment(SMALL, [*overrides, "folds.train_size=1Y"])
+
+
 def test_a_long_value_is_not_repeated_whole() -> None:
     message = refusal(f"baseline=[{'x' * 500}]")
-    assert message.startswith("configuration: baseline must be text")
+    assert message.startswith("baseline must be text")
     assert len(message) < 200
 
 
@@ -250,7 +278,7 @@ def test_an_entity_with_two_targets_is_refused() -> None:
     message = refusal(
         "targets=[{entities: [A, B], stream: x}, {entities: [B], stream: y}]"
     )
-    assert message == "configuration: targets must name each entity once; got B twice."
+    assert message == "targets must name each entity once; got B twice."
 
 
 # The file
@@ -403,9 +431,7 @@ def test_what_is_no_size_is_refused_before_anything_is_read(
     name: str, size: str
 ) -> None:
     message = refusal(f"folds.{name}={size}")
-    assert message.startswith(
-        f"configuration: folds.{name} must be a calendar term or a count"
-    )
+    assert message.startswith(f"folds.{name} must be a calendar term or a count")
 
 
 def test_an_embargo_may_be_empty() -> None:
@@ -414,8 +440,7 @@ def test_an_embargo_may_be_empty() -> None:
 
 def test_rolling_folds_need_a_training_size() -> None:
     assert refusal("folds.expand_train=false") == (
-        "configuration: folds must have a `train_size` where `expand_train` is false; "
-        "got none."
+        "folds must have a `train_size` where `expand_train` is false; got none."
     )
 
 
@@ -425,6 +450,8 @@ CHANGES = (
     "name=other",
     "description=other",
     "sources.0.path=other.csv",
+    "encoders={news: tiny}",
+    "universe={path: m.csv, entity: id, member_from: since, member_until: until}",
     "forecast_times.interval=2D",
     "boundary=strict",
     "history={since: year}",

@@ -9,7 +9,7 @@ import pytest
 
 from infoset.data.events import EventLog
 from infoset.data.sources import TabularSource, event_log
-from infoset.pipeline.report.clocks import dated_words
+from infoset.pipeline.report.clocks import dated_words, source_clocks
 
 XNYS: dict[str, Any] = {"column": "t", "stamp": "session_close", "calendar": "XNYS"}
 MIDNIGHT: dict[str, Any] = {
@@ -100,3 +100,8 @@ def test_the_report_says_both_stamps_in_words() -> None:
     assert dated_words(MIDNIGHT) == (
         "the end of the day that begins at the midnight in column t (America/New_York)"
     )
+
+
+def test_the_report_says_that_a_preset_knows_the_clocks() -> None:
+    words = source_clocks({"preset": "alfred", "path": "DGS10.csv", "stream": "s"})
+    assert (words.dated, words.available) == ("as the preset alfred says",) * 2

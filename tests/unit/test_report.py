@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from rich.console import Console
 from run_folders import (
     KINDS,
     certificate,
@@ -35,6 +36,7 @@ from infoset.pipeline.report.tables import (
     shown_forecasters,
 )
 from infoset.pipeline.report.verdicts import look_ahead
+from infoset.pipeline.results_table import results_table
 
 Attributes = list[tuple[str, str | None]]
 
@@ -178,8 +180,8 @@ def test_the_verdict_says_who_wins_by_how_much_and_whether_it_is_luck(
     assert "The better of two attention forecasters, linear, beats ewma" in text
     assert "1.1 % lower (95 % interval 1.8 % lower to 0.32 % lower; p = 0.004)" in text
     assert "linear cannot be told from softmax: its loss is 0.60 % lower" in text
-    assert "With 4,096 events kept in its state" in text
-    assert "linear 12 times as fast" in text
+    assert "With the scored history, 256 events read anew, a forecast takes" in text
+    assert "At 256 events softmax 1.1 times as fast; at 4,096 events linear 1." in text
     assert text.index("beats ewma") < text.index("Every pair")
 
 
@@ -343,7 +345,7 @@ def test_optional_files_that_are_missing_are_said_to_be_missing(folder: Path) ->
 def test_an_undefined_comparison_is_printed_with_its_reason(folder: Path) -> None:
     given = comparison()
     nothing = dict.fromkeys(("low", "high", "statistic", "p_value"))
-    nothing |= {"mean_difference": 0.0, "undefined": "no difference"}
+    nothing |= {"mean_difference": 0.1, "undefined": "9 times are too few"}
     given["pairs"][1] |= nothing  # ewma and linear
     write_json(folder / "comparison.json", given)
     told = scores()
@@ -355,11 +357,11 @@ def test_an_undefined_comparison_is_printed_with_its_reason(folder: Path) -> Non
     told["by_forecaster"][3]["crps"] = float("inf")
     write_json(folder / "scores.json", told)
     text = visible(folder)
-    assert "linear and ewma cannot be tested against each other: no difference." in text
-    assert "linear: no difference; softmax: coverage_90 needs q05 and q95" in text
+    assert "linear and ewma cannot be tested against each other: 9 times are" in text
+    assert "linear: 9 times are too few; softmax: coverage_90 needs q05 and q95" in text
     assert "softmax: 3 forecasts have no finite target or value" in text
     table = comparison_table(folder).set_index("forecaster")
-    assert table.loc["linear", "undefined"] == "no difference"
+    assert table.loc["linear", "undefined"] == "9 times are too few"
     assert table["p_value"].isna().loc["linear"]
     assert table["crps"].isna().loc["historical"]
 
@@ -431,16 +433,125 @@ def test_the_table_for_the_terminal_holds_the_numbers_of_the_report(
     assert linear["difference"] == pytest.approx(-0.0027, abs=1e-12)
     assert (linear["difference_low"], linear["difference_high"]) == (-0.0046, -0.0008)
     assert linear["percent"] == pytest.approx(100 * -0.0027 / 0.2493, rel=1e-9)
-    assert linear["streaming_p50_us"] == 180.0
+    assert linear["outcome"] == "better"
+    # The history is the last 256: each forecast reads its window anew.
+    assert linear["forecast_p50_us"] == pytest.approx(300 + 1.1 * 256)
     baseline = table.iloc[2]
     assert np.isnan(baseline["difference"])
-    assert np.isnan(baseline["streaming_p50_us"])
+    assert baseline["outcome"] is None
+    assert baseline["forecast_p50_us"] == 61.0
     cells = comparison_text(run).set_index("forecaster")
     assert cells.loc["ewma", "against ewma (95 % interval)"] == "baseline"
     text = said(page)
     for cell in cells.loc["linear"].str.split(r" \(").str[0]:
         plain = cell.replace("\N{NO-BREAK SPACE}", " ")
         assert plain.replace("\N{MINUS SIGN}", "-") in text
+
+
+def test_a_rounding_difference_is_called_identical_and_not_ranked(folder: Path) -> None:
+    given = comparison()
+    given["pairs"][1] |= {
+        "mean_difference": 1e-9,
+        "low": 4e-10,
+        "high": 3e-9,
+        "p_value": 0.001,
+    }
+    write_json(folder / "comparison.json", given)
+    text = visible(folder)
+    assert "linear is identical to ewma" in text
+    assert "beats ewma" not in text
+    table = comparison_table(folder).set_index("forecaster")
+    assert table.loc["linear", "outcome"] == "identical"
+    cells = comparison_text(folder).set_index("forecaster")
+    assert cells.loc["linear", "against ewma (95 % interval)"] == "identical"
+    assert cells.loc["linear", "p-value"] == ""
+    row = text[text.index("First Second") : text.index("Negative: the first")]
+    assert row.count("identical") == 1
+
+
+def test_the_report_tells_which_step_each_fit_kept(page: str) -> None:
+    text = said(page)
+    assert "In 2 of 4 fits (2 folds, 2 seeds) no training step of linear" in text
+    assert "In all 4 fits (2 folds, 2 seeds) training improved" in text
+    assert "0, the start seed 0" in text
+    assert "75 of 150 seed 1" in text
+    assert text.index("beats ewma") < text.index("no training step of linear")
+
+
+def test_a_run_that_tells_nothing_of_its_training_has_a_report(folder: Path) -> None:
+    told = record()
+    del told["training"]
+    write_json(folder / "run.json", told)
+    assert "step kept" not in visible(folder)
+
+
+def test_a_run_from_python_names_what_no_command_line_gives(folder: Path) -> None:
+    told = record() | {
+        "command": "infoset.pipeline.run('demo', log=..., forecasters={...})",
+        "given": ["an own log", "the forecaster mine"],
+    }
+    write_json(folder / "run.json", told)
+    text = visible(folder)
+    assert (
+        "from Python, by infoset.pipeline.run('demo', log=..., forecasters={...}) . No "
+        "command line repeats it: an own log, the forecaster mine came from the caller."
+    ) in text
+    assert "Command infoset" not in text
+
+
+def test_every_forecaster_is_explained(page: str) -> None:
+    text = said(page)
+    part = text[text.index("What they are") :]
+    for words in (
+        "ewma Scaled quantiles: those of past targets in units of their volatility",
+        "historical The quantiles of the entity's past targets",
+        "linear Causal linear attention over the events",
+        "softmax Causal softmax attention over the same events",
+    ):
+        assert f"{words}" in part
+
+
+def test_with_a_carried_state_the_cost_is_the_streamed_one(folder: Path) -> None:
+    settings = config() | {"history": "all"}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    frame = forecasts()
+    frame["history"], frame["num_events"] = "all", 900
+    frame.to_parquet(folder / "forecasts.parquet", index=False)
+    cells = comparison_text(folder).set_index("forecaster")
+    heading = "streamed forecast, 1,024 events"
+    costs = cells[heading].str.replace("\N{NO-BREAK SPACE}", " ")
+    assert costs["linear"] == "180 µs"
+    assert costs["ewma"] == "61.0 µs (fresh, 256 events)"
+    assert "1,024 events in a state that takes in one more" in visible(folder)
+
+
+def test_a_latency_that_was_not_measured_has_its_reason(folder: Path) -> None:
+    measured = latency()
+    measured["undefined"] = None
+    at = (measured["history_length"] == 256) & (measured["workload"] == "fresh")
+    there = at & measured["attention"].notna()
+    measured.loc[there, ["p50_us", "p95_us", "p99_us"]] = np.nan
+    measured.loc[there, "undefined"] = "the longest timeline holds 200 events"
+    measured = measured[measured["forecaster"] != "historical"]
+    measured.to_parquet(folder / "latency.parquet", index=False)
+    text = visible(folder)
+    assert (
+        "fresh forecast, 256 events of linear, softmax and historical: the longest "
+        "timeline holds 200 events"
+    ) in text
+    assert "not measured the longest timeline holds 200 events" in text
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_no_fragments(run: Path) -> None:
+    for width, num_columns in ((78, 5), (150, 8)):
+        console = Console(width=width)
+        with console.capture() as captured:
+            console.print(results_table(run, width=width))
+        lines = captured.get().splitlines()
+        assert max(len(line) for line in lines) <= width
+        rows = [line for line in lines if line.startswith("│")]
+        assert [len(row.strip("│").split("│")) for row in rows] == 4 * [num_columns]
+        assert ("Intervals of the loss and" in captured.get()) == (width < 100)
 
 
 def test_the_share_below_a_quantile_counts_defined_outcomes_only(folder: Path) -> None:
