@@ -13,7 +13,7 @@ demo: $(READY)
 	@echo "MLflow:  $(CURDIR)/mlflow.db ($(BIN)/mlflow ui --backend-store-uri sqlite:///mlflow.db)"
 
 test: $(READY)
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff format --check .

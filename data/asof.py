@@ -62,7 +62,7 @@ def known_at_points(
     """
     checked = checked_points(points)
     asked = Asked(checked, boundary)
-    known = _nothing_known(log, checked)
+    known = _room_for_answers(log, checked)
     # Searching and copying leave the interpreter to others: streams side by side.
     with ThreadPoolExecutor(min(len(log.streams), os.cpu_count() or 1) or 1) as pool:
         done = [
@@ -137,12 +137,14 @@ def vintage(
         event_time, available_at, revision and the stream's values, oldest period
         first; empty where nothing was known.
     """
-    known = log.until(forecast_time, boundary=boundary).table(stream)
-    mine = pa.compute.is_in(known["entity"], pa.array([entity, MARKET_WIDE]))
-    frame: pd.DataFrame = known.filter(mine).to_pandas()
-    ordered = frame.sort_values(["event_time", "available_at", "sequence"])
+    known = log.until(forecast_time, boundary=boundary).to_pandas(stream)
+    mine = known[known["entity"].isin([entity, MARKET_WIDE])]
+    # As in `as_of`: no sequence comes first, and at a full tie the entity's own last.
+    ordered = mine.assign(_own=mine["entity"] != MARKET_WIDE).sort_values(
+        ["event_time", "available_at", "sequence", "_own"], na_position="first"
+    )
     last = ordered.drop_duplicates("event_time", keep="last")
-    return last.drop(columns=["entity", "sequence"]).reset_index(drop=True)
+    return last.drop(columns=["entity", "sequence", "_own"]).reset_index(drop=True)
 
 
 def checked_points(points: pd.DataFrame) -> pd.DataFrame:
@@ -174,7 +176,7 @@ def checked_points(points: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _nothing_known(log: EventLog, points: pd.DataFrame) -> KnownValues:
+def _room_for_answers(log: EventLog, points: pd.DataFrame) -> KnownValues:
     shape = len(log.streams), len(points)
     kinds: dict[str, set[pa.DataType]] = {}
     for stream in log.streams:
@@ -183,13 +185,11 @@ def _nothing_known(log: EventLog, points: pd.DataFrame) -> KnownValues:
     return KnownValues(
         points=points,
         streams=log.streams,
-        event_time=np.full(shape, _NO_INSTANT, dtype=np.int64),
-        available_at=np.full(shape, _NO_INSTANT, dtype=np.int64),
-        revision=np.full(shape, NOTHING, dtype=np.int32),
+        event_time=np.empty(shape, dtype=np.int64),
+        available_at=np.empty(shape, dtype=np.int64),
+        revision=np.empty(shape, dtype=np.int32),
         values={
-            name: np.full(shape, np.nan)
-            if found == {pa.float64()}
-            else np.full(shape, None, dtype=object)
+            name: np.empty(shape, dtype=float if found == {pa.float64()} else object)
             for name, found in kinds.items()
         },
     )
@@ -198,23 +198,34 @@ def _nothing_known(log: EventLog, points: pd.DataFrame) -> KnownValues:
 def _fill(known: KnownValues, place: int, table: pa.Table, asked: Asked) -> None:
     """Write the answers of one stream."""
     rows = StreamRows(table)
-    latest = rows.latest(asked)
-    columns = [
-        (known.event_time, rows.event_time, _NO_INSTANT),
-        (known.available_at, rows.available_at, _NO_INSTANT),
-        (known.revision, table["revision"].to_numpy(), NOTHING),
-        *(
-            (values, table[name].to_numpy(), None if values.dtype == object else np.nan)
-            for name, values in known.values.items()
-            if name in table.column_names
-        ),
-    ]
+    latest = np.empty(len(asked), dtype=np.int64)
+    latest[asked.order] = rows.latest(asked)
     unknown = np.flatnonzero(latest == NOTHING)
-    for answers, column, missing in columns:
-        if len(column):
-            found = column[latest]
-            found[unknown] = missing
-            answers[place][asked.order] = found
+    revision = table["revision"].to_numpy()
+    _take(rows.event_time, latest, unknown, known.event_time[place], _NO_INSTANT)
+    _take(rows.available_at, latest, unknown, known.available_at[place], _NO_INSTANT)
+    _take(revision, latest, unknown, known.revision[place], NOTHING)
+    for name, values in known.values.items():
+        missing = None if values.dtype == object else np.nan
+        if name in table.column_names and table.num_rows:
+            _take(table[name].to_numpy(), latest, unknown, values[place], missing)
+        else:
+            values[place] = missing
+
+
+def _take(
+    column: np.ndarray,
+    rows: Int64[np.ndarray, " p"],
+    unknown: Int64[np.ndarray, " u"],
+    answer: np.ndarray,
+    missing: object,
+) -> None:
+    """Write the cells of `rows`, and `missing` at the places `unknown`."""
+    if len(unknown) < len(rows):
+        # `clip` writes in place; what it takes for -1 is overwritten.
+        cells = column.astype(answer.dtype, copy=False)
+        np.take(cells, rows, out=answer, mode="clip")
+    answer[unknown] = missing
 
 
 def _column(values: np.ndarray) -> pd.Series:

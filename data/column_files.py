@@ -95,15 +95,18 @@ def new_columns(
             f"folder must be new; got {folder}, which exists. Remove it or name another."
         )
     partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    spill = partial / "spill"
-    spill.mkdir(parents=True)
-    writer = ColumnWriter(partial, layout)
+    spill, writer = partial / "spill", None
     try:
+        spill.mkdir(parents=True)
+        writer = ColumnWriter(partial, layout)
         yield writer, spill
         shutil.rmtree(spill)
+        _sync_folder(partial)
         partial.rename(folder)
+        _sync_folder(folder.parent)
     except BaseException:
-        writer.abandon()
+        if writer is not None:
+            writer.abandon()
         shutil.rmtree(partial, ignore_errors=True)
         raise
 
@@ -128,6 +131,14 @@ def read_columns(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         for path in folder.glob("*.npy")
     }
     return arrays, about
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sync(file: BinaryIO) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
@@ -35,53 +37,100 @@ class EventFiles:
     stream: str | None = None
     scheduled: bool = False
 
+    @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Return the numeric value columns, in order."""
-        schema = self.schema()
-        return tuple(n for n in self.values if not _is_text(schema.field(n).type))
+        """The numeric value columns, in order."""
+        return tuple(n for n in self.values if not _is_text(self.schema.field(n).type))
 
+    @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Return the text value columns, in order."""
-        numbers = self.numbers()
-        return tuple(name for name in self.values if name not in numbers)
+        """The text value columns, in order."""
+        return tuple(name for name in self.values if name not in self.numbers)
 
+    @cached_property
+    def num_rows(self) -> int:
+        """How many rows the files hold."""
+        return sum(pq.read_metadata(path).num_rows for path in self.paths)
+
+    @cached_property
     def schema(self) -> pa.Schema:
-        """Return the columns of the first file.
+        """The columns that are used, the same in every file.
 
         Raises
         ------
         ValueError, TypeError
-            If a column is missing or of another kind.
+            If a column is missing, of another kind, or not the same in every file.
         """
-        name, schema = self.paths[0], pq.read_schema(self.paths[0])
-        needed = ["entity", "event_time", "available_at", *self.values]
-        for column in [*needed, *([] if self.stream is not None else ["stream"])]:
-            if column not in schema.names:
+        first = self._schema_of(self.paths[0])
+        for path in self.paths[1:]:
+            other = self._schema_of(path)
+            if not other.equals(first):
                 raise ValueError(
-                    f"column {column!r} must be in {name}; got "
-                    f"{', '.join(schema.names)}. Rename or declare the column."
+                    f"files must have the same columns; got {_listed(other)} in {path} "
+                    f"after {_listed(first)} in {self.paths[0]}. Give the others "
+                    "`EventFiles` of their own, or write them alike."
                 )
-        for column in ("event_time", "available_at"):
-            kind = schema.field(column).type
-            if not pa.types.is_timestamp(kind) or kind.tz is None:
-                raise TypeError(
-                    f"{column} must hold instants with a zone; got {kind} in {name}. "
-                    "Write UTC timestamps."
+        return first
+
+    def _schema_of(self, path: Path) -> pa.Schema:
+        found = pq.read_schema(path)
+        used = ["entity", "event_time", "available_at", *self.values]
+        used += [] if self.stream is not None else ["stream"]
+        for column in used:
+            if column not in found.names:
+                raise ValueError(
+                    f"column {column!r} must be in {path}; got "
+                    f"{', '.join(found.names)}. Rename or declare the column."
                 )
-        if "sequence" in schema.names:
-            kind = schema.field("sequence").type
-            if not pa.types.is_integer(kind):
-                raise TypeError(
-                    f"sequence must hold integers; got {kind} in {name}. Floats round "
-                    "ids above 2**53."
-                )
+        used += ["sequence"] if "sequence" in found.names else []
+        schema = pa.schema([(name, found.field(name).type) for name in used])
+        for field in schema:
+            _require_kind(field, path, self.values)
         return schema
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in schema)
+
+
+def _require_kind(field: pa.Field, path: Path, values: tuple[str, ...]) -> None:
+    """Refuse a column that DuckDB would cast to what it should be."""
+    kind, name = field.type, field.name
+    if name in ("event_time", "available_at"):
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            raise TypeError(
+                f"{name} must hold instants with a zone; got {kind} in {path}. "
+                "Write UTC timestamps."
+            )
+    elif name == "sequence":
+        if not pa.types.is_integer(kind) or kind == pa.uint64():
+            raise TypeError(
+                f"sequence must hold integers of 64 bits with a sign; got {kind} in "
+                f"{path}. Floats round ids above 2**53."
+            )
+    elif name in values:
+        if not (_is_text(kind) or _is_number(kind)):
+            raise TypeError(
+                f"{name} must hold numbers or text; got {kind} in {path}. "
+                "Convert the column before."
+            )
+    elif not _is_text(kind):
+        raise TypeError(
+            f"{name} must be text; got {kind} in {path}. "
+            "Ids that look like numbers lose their zeros: write them as text."
+        )
 
 
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
 
 
 def ordered_events(
@@ -90,7 +139,8 @@ def ordered_events(
     """Return entities, streams and all events, by (entity, stream, event_time, ...).
 
     The order is (entity, stream, event_time, available_at, sequence), no sequence
-    first. Columns: `entity` and `stream` as dictionary codes, both clocks as
+    first. Rows without a whole key, with an infinite number or without any value are
+    left out. Columns: `entity` and `stream` as dictionary codes, both clocks as
     nanoseconds, `sequence`, `part` (place in `files`), and the values as `n0`, `n1` ...
     (numbers) and `t0`, `t1` ... (texts).
 
@@ -99,27 +149,35 @@ def ordered_events(
     ValueError, TypeError
         If a file is not what it should be.
     """
-    num_numbers = max(len(part.numbers()) for part in files)
-    num_texts = max(len(part.texts()) for part in files)
+    num_numbers = max(len(part.numbers) for part in files)
+    num_texts = max(len(part.texts) for part in files)
+    for part in files:
+        _require_exact(connection, part)
     parts = [
-        _select(connection, part, place, num_numbers, num_texts)
-        for place, part in enumerate(files)
+        _select(part, place, num_numbers, num_texts) for place, part in enumerate(files)
     ]
-    connection.execute(f"CREATE VIEW events AS {' UNION ALL '.join(parts)}")
+    connection.execute(
+        f"CREATE VIEW events AS SELECT * FROM ({' UNION ALL '.join(parts)}) "
+        f"WHERE {_usable(num_numbers, num_texts)}"
+    )
     entities = _distinct(connection, "entity")
-    streams = _distinct(connection, "stream")
+    declared = {part.stream for part in files if part.stream is not None}
+    streams = sorted({*_distinct(connection, "stream"), *declared})
     # As positions in a list, texts are sorted like numbers.
-    for name in ("entity", "stream"):
-        connection.execute(
-            f"CREATE TYPE {name}_code AS ENUM (SELECT DISTINCT {name} FROM events "
-            f"WHERE {name} IS NOT NULL ORDER BY {name})"
-        )
+    for name, texts in (("entity", entities), ("stream", streams)):
+        listed = ", ".join(map(quoted, texts)) or "''"
+        connection.execute(f"CREATE TYPE {name}_code AS ENUM ({listed})")
     ordered = connection.sql(
         "SELECT * REPLACE (entity::entity_code AS entity, stream::stream_code AS "
         "stream) FROM events ORDER BY entity, stream, event_time, available_at, "
         "sequence NULLS FIRST"
     )
     return entities, streams, ordered
+
+
+def quoted(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _distinct(connection: duckdb.DuckDBPyConnection, column: str) -> list[str]:
@@ -129,22 +187,30 @@ def _distinct(connection: duckdb.DuckDBPyConnection, column: str) -> list[str]:
     return [name for (name,) in found.fetchall()]
 
 
-def _select(
-    connection: duckdb.DuckDBPyConnection,
-    part: EventFiles,
-    place: int,
-    num_numbers: int,
-    num_texts: int,
-) -> str:
-    schema, numbers, texts = part.schema(), part.numbers(), part.texts()
-    _require_exact(connection, part, schema)
-    sequence = "sequence::BIGINT" if "sequence" in schema.names else "NULL::BIGINT"
+def _usable(num_numbers: int, num_texts: int) -> str:
+    """Return the condition of a whole key, finite numbers and some value."""
+    keys = ("entity", "stream", "event_time", "available_at")
+    infinite = [f"coalesce(isinf(n{i}), false)" for i in range(num_numbers)]
+    some = [f"coalesce(NOT isnan(n{i}), false)" for i in range(num_numbers)]
+    some += [f"t{i} IS NOT NULL" for i in range(num_texts)]
+    return " AND ".join(
+        [
+            *(f"{key} IS NOT NULL" for key in keys),
+            *(f"NOT {one}" for one in infinite),
+            f"({' OR '.join(some)})",
+        ]
+    )
+
+
+def _select(part: EventFiles, place: int, num_numbers: int, num_texts: int) -> str:
+    numbers, texts = part.numbers, part.texts
+    has_sequence = "sequence" in part.schema.names
     columns = [
         "entity::VARCHAR AS entity",
-        f"{'stream::VARCHAR' if part.stream is None else _quoted(part.stream)} AS stream",
+        f"{'stream::VARCHAR' if part.stream is None else quoted(part.stream)} AS stream",
         "epoch_ns(event_time) AS event_time",
         "epoch_ns(available_at) AS available_at",
-        f"{sequence} AS sequence",
+        f"{'sequence' if has_sequence else 'NULL'}::BIGINT AS sequence",
         f"{place}::INTEGER AS part",
         *(
             f"{_name(numbers[i]) if i < len(numbers) else 'NULL'}::DOUBLE AS n{i}"
@@ -158,28 +224,27 @@ def _select(
     return f"SELECT {', '.join(columns)} FROM {_scan(part)}"
 
 
-def _require_exact(
-    connection: duckdb.DuckDBPyConnection, part: EventFiles, schema: pa.Schema
-) -> None:
-    for column in part.numbers():
-        if pa.types.is_integer(schema.field(column).type):
-            [largest] = connection.execute(
-                f"SELECT max(abs({_name(column)}::HUGEINT)) FROM {_scan(part)}"
-            ).fetchone() or [None]
-            if largest is not None and largest > _EXACT:
+def _require_exact(connection: duckdb.DuckDBPyConnection, part: EventFiles) -> None:
+    for column in part.numbers:
+        if not pa.types.is_floating(part.schema.field(column).type):
+            cell = _name(column)
+            found = connection.execute(
+                f"SELECT {cell}::VARCHAR FROM {_scan(part)} WHERE abs({cell}) > {_EXACT}"
+                " LIMIT 1"
+            ).fetchone()
+            if found is not None:
                 raise ValueError(
-                    f"{column} must fit a float64; got {largest} in {part.paths[0]}. "
-                    "Keep ids as text."
+                    f"{column} must fit a float64; got {found[0]} in one of "
+                    f"{', '.join(map(str, part.paths))}. Keep ids as text."
                 )
 
 
 def _scan(part: EventFiles) -> str:
-    paths = ", ".join(_quoted(str(path)) for path in part.paths)
-    return f"read_parquet([{paths}])"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    # Folders named `x=1` would replace a column, and `[1]` in a name is a pattern.
+    paths = ", ".join(
+        quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in part.paths
+    )
+    return f"read_parquet([{paths}], hive_partitioning = false)"
 
 
 def _name(column: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import UInt64
+from jaxtyping import Bool, UInt64
 
 from .event_files import EventFiles
 from .fingerprints import text_words
@@ -58,6 +58,15 @@ class EventSchema:
         return tuple(map(self._part_of, self.streams))
 
     @cached_property
+    def fits(self) -> Bool[np.ndarray, "s p"]:
+        """Whether the columns of a part are those of a stream."""
+        columns = list(zip(self.numbers, self.texts, strict=True))
+        return np.array(
+            [[columns[own] == other for other in columns] for own in self.parts],
+            dtype=bool,
+        ).reshape(len(self.streams), len(columns))
+
+    @cached_property
     def entity_words(self) -> UInt64[np.ndarray, " e"]:
         """The digest's word for each entity."""
         return text_words(self.entities)
@@ -70,11 +79,9 @@ class EventSchema:
         return text_words([f"{stream}\0{names}" for stream, names in pairs])
 
     def _part_of(self, stream: str) -> int:
-        places = [
-            place
-            for place, part in enumerate(self.files)
-            if part.stream is None or part.stream == stream
-        ]
+        own = [i for i, part in enumerate(self.files) if part.stream == stream]
+        # Files whose rows name the stream count where no file is the stream's own.
+        places = own or [i for i, part in enumerate(self.files) if part.stream is None]
         if len({(self.numbers[i], self.texts[i]) for i in places}) > 1:
             columns = " and ".join(", ".join(self.files[i].values) for i in places)
             raise ValueError(
@@ -88,6 +95,6 @@ def event_schema(files: Sequence[EventFiles]) -> EventSchema:
     """Return the value columns of files; the codes stand for nothing yet."""
     return EventSchema(
         tuple(files),
-        tuple(part.numbers() for part in files),
-        tuple(part.texts() for part in files),
+        tuple(part.numbers for part in files),
+        tuple(part.texts for part in files),
     )

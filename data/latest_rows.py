@@ -7,6 +7,8 @@ the last visible event of every point.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -36,14 +38,15 @@ class Asked:
 
     def __init__(self, points: pd.DataFrame, boundary: Boundary) -> None:
         self.boundary: Boundary = boundary
-        codes, names = pd.factorize(points["entity"], sort=True)
-        self.entities = [str(name) for name in names]
-        self.instants, instant = np.unique(
-            nanoseconds(points["forecast_time"]), return_inverse=True
-        )
-        self.order = np.lexsort((instant, codes))
-        self.entity = codes[self.order].astype(np.int64)
-        self.instant = instant[self.order].astype(np.int64)
+        entity, self.entities = _ranked(points["entity"])
+        instant, instants = _ranked(pd.Series(nanoseconds(points["forecast_time"])))
+        self.instants = np.array(instants, dtype=np.int64)
+        if (instant[1:] >= instant[:-1]).all():
+            narrow = entity.astype(np.min_scalar_type(len(self.entities)))
+            self.order = np.argsort(narrow, kind="stable")  # counts, not compares
+        else:
+            self.order = np.lexsort((instant, entity))
+        self.entity, self.instant = entity[self.order], instant[self.order]
 
     def __len__(self) -> int:
         return len(self.order)
@@ -82,14 +85,14 @@ class StreamRows:
         # The place after all rows, which -1 addresses: nothing is known.
         best = np.append(best, NOTHING)
         if self.entities == [MARKET_WIDE]:
-            only: np.ndarray = best[np.searchsorted(seen, asked.instant, "right") - 1]
-            return only
-        own: np.ndarray = best[self._last_own(asked, seen)]
+            place = np.searchsorted(seen, asked.instant, "right") - 1
+            return np.take(best, place, mode="wrap")
+        own = np.take(best, self._last_own(asked, seen), mode="wrap")
         if MARKET_WIDE not in self.entities:
             return own
-        place = self.entities.index(MARKET_WIDE)
-        start = self.starts[place]
-        stop = start + self.lengths[place]
+        block = self.entities.index(MARKET_WIDE)
+        start = self.starts[block]
+        stop = start + self.lengths[block]
         number = np.searchsorted(seen[start:stop], asked.instant, side="right")
         market = best[np.where(number > 0, start + number - 1, NOTHING)]
         return self._newer(own, market)
@@ -104,11 +107,11 @@ class StreamRows:
         points = np.array([place[name] for name in asked.entities], dtype=np.int64)
         width = len(asked.instants) + 1
         row_keys = np.repeat(rows * width, self.lengths) + seen
-        point_keys = (points * width)[asked.entity] + asked.instant
+        point_keys = np.take(points * width, asked.entity) + asked.instant
         last = _number_up_to(row_keys, point_keys, len(both) * width) - 1
         starts = np.full(len(both), len(row_keys), dtype=np.int64)
         starts[rows] = self.starts
-        first = starts[points][asked.entity]
+        first = np.take(starts[points], asked.entity)
         return np.where(last >= first, last, NOTHING)
 
     def _newer(
@@ -127,14 +130,23 @@ class StreamRows:
         return answer
 
 
+def _ranked(values: pd.Series) -> tuple[Int64[np.ndarray, " p"], list[Any]]:
+    """Return the place of each value among the distinct ones in order, and those."""
+    codes, distinct = pd.factorize(values)
+    given = list(distinct)
+    order = sorted(range(len(given)), key=given.__getitem__)
+    rank = np.empty(len(given), dtype=np.int64)
+    rank[order] = np.arange(len(given))
+    return rank[codes], [given[place] for place in order]
+
+
 def _number_up_to(
     keys: Int64[np.ndarray, " n"], wanted: Int64[np.ndarray, " p"], limit: int
 ) -> Int64[np.ndarray, " p"]:
     """Return how many keys are not above each wanted one; all ascend below `limit`."""
     if limit <= _DENSE * (len(keys) + len(wanted)):
         # A table of all possible keys is read faster than the list is searched.
-        number: np.ndarray = np.cumsum(np.bincount(keys, minlength=limit))[wanted]
-        return number
+        return np.take(np.cumsum(np.bincount(keys, minlength=limit)), wanted)
     return np.searchsorted(keys, wanted, side="right")
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Bool, Int64, UInt64
 
 from .arrays import NO_SEQUENCE
@@ -32,14 +31,13 @@ class Block:
         As in `EventArrays`, without sums.
     sums : ndarray of shape (n + 1, 2)
         Running sums of the digests, from zero.
-    num_duplicates, num_unusable : int
+    num_duplicates : int
         Rows that were left out.
     """
 
     columns: Mapping[str, np.ndarray]
     sums: UInt64[np.ndarray, "m 2"]
     num_duplicates: int
-    num_unusable: int
 
 
 def ordered_block(batches: Sequence[pa.RecordBatch], schema: EventSchema) -> Block:
@@ -51,10 +49,8 @@ def ordered_block(batches: Sequence[pa.RecordBatch], schema: EventSchema) -> Blo
         If an event is after its availability, or one key has two values.
     """
     table = pa.Table.from_batches(batches).combine_chunks()
-    given = table.num_rows
-    table = _usable(table, schema)
-    num_usable = table.num_rows
-    rows = _Rows(table)
+    given, rows = table.num_rows, _Rows(table)
+    _require_columns(rows, schema)
     _require_known_after(rows, schema)
     again = _repeated(rows, schema)
     if again.any():
@@ -75,8 +71,7 @@ def ordered_block(batches: Sequence[pa.RecordBatch], schema: EventSchema) -> Blo
     return Block(
         columns,
         prefix_sums(digests[order]),
-        num_duplicates=num_usable - table.num_rows,
-        num_unusable=given - num_usable,
+        num_duplicates=given - table.num_rows,
     )
 
 
@@ -119,25 +114,17 @@ class _Rows:
         return same
 
 
-def _usable(table: pa.Table, schema: EventSchema) -> pa.Table:
-    """Return the rows that may be used: whole keys, finite numbers, some value."""
-    keep = None
-    for name in ("entity", "stream", "event_time", "available_at"):
-        if table[name].null_count:
-            valid = pc.is_valid(table[name])
-            keep = valid if keep is None else pc.and_(keep, valid)
-    some = np.zeros(table.num_rows, dtype=bool)
-    finite = np.ones(table.num_rows, dtype=bool)
-    for place in range(schema.num_numbers):
-        values = table[f"n{place}"].fill_null(np.nan).to_numpy()
-        some |= ~np.isnan(values)
-        finite &= ~np.isinf(values)
-    for place in range(schema.num_texts):
-        some |= table[f"t{place}"].is_valid().to_numpy()
-    good = some & finite
-    if keep is not None:
-        good &= keep.to_numpy()
-    return table if good.all() else table.filter(pa.array(good))
+def _require_columns(rows: _Rows, schema: EventSchema) -> None:
+    """Refuse a stream whose rows come from files of different columns."""
+    fits = schema.fits[rows.stream, rows.part]
+    if not fits.all():
+        row = int((~fits).argmax())
+        part = schema.files[rows.part[row]]
+        raise ValueError(
+            f"stream {schema.streams[rows.stream[row]]!r} must keep its value columns; "
+            f"got {', '.join(part.values)} in {part.paths[0]}. "
+            "Give the other values a stream of their own."
+        )
 
 
 def _require_known_after(rows: _Rows, schema: EventSchema) -> None:

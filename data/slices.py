@@ -150,7 +150,7 @@ class _Grouped:
         self.first = np.where(sees_own, arrays.offsets[codes], 0)
         self.market_first = np.full_like(self.first, market.start)
         starts = np.flatnonzero(np.diff(codes, prepend=_UNKNOWN - 1))
-        stops = np.append(starts[1:], len(codes))
+        stops = np.append(starts, len(codes))[1:]
         self.groups = [
             (slice(start, stop), arrays.offsets[codes[start] :][:2])
             for start, stop in zip(starts, stops, strict=True)

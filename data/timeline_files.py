@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from .arrays import EventArrays
 from .column_files import ColumnWriter, new_columns, read_columns
-from .event_files import EventFiles, ordered_events
+from .event_files import EventFiles, ordered_events, quoted
 from .event_schema import EventSchema, event_schema
 from .fingerprints import added
 from .ordered_block import Block, ordered_block
@@ -63,7 +62,6 @@ def build_timelines(
     TypeError
         If a column is of another kind.
     """
-    connection = duckdb.connect(config={"threads": num_threads})
     schema = event_schema(files)
     layout = {
         "entity": (np.int32, None),
@@ -75,25 +73,49 @@ def build_timelines(
         "values": (np.float64, schema.num_numbers),
         "sums": (np.uint64, 2),
     }
-    with connection, new_columns(folder, layout) as (writer, spill):
-        connection.execute(f"SET memory_limit = '{memory_limit}'")
-        connection.execute(f"SET temp_directory = '{spill}'")
+    with (
+        duckdb.connect(config={"threads": num_threads}) as connection,
+        new_columns(folder, layout) as (writer, spill),
+    ):
+        connection.execute(f"SET memory_limit = {quoted(memory_limit)}")
+        connection.execute(f"SET temp_directory = {quoted(str(spill))}")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute("SET enable_progress_bar = false")
-        entities, streams, ordered = ordered_events(connection, files)
-        schema = replace(schema, entities=tuple(entities), streams=tuple(streams))
-        batches = ordered.to_arrow_reader(_BATCH)
-        counts = _write(writer, _whole_entities(batches), schema, num_threads)
-        writer.close(
-            {
-                "format": _FORMAT,
-                "entities": entities,
-                "streams": streams,
-                "channels": schema.channels,
-                **counts,
-            }
-        )
+        try:
+            _build(connection, files, schema, writer, num_threads)
+        except duckdb.Error as error:
+            names = ", ".join(str(path) for part in files for path in part.paths)
+            raise ValueError(
+                f"files must hold events that can be ordered; got {error} in one of "
+                f"{names}. Correct the rows, or give more `memory_limit` or disk."
+            ) from error
     return open_timelines(folder)
+
+
+def _build(
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[EventFiles],
+    schema: EventSchema,
+    writer: ColumnWriter,
+    num_threads: int,
+) -> None:
+    entities, streams, ordered = ordered_events(connection, files)
+    schema = replace(schema, entities=tuple(entities), streams=tuple(streams))
+    batches = ordered.to_arrow_reader(_BATCH)
+    num_events, num_duplicates = _write(
+        writer, _whole_entities(batches), schema, num_threads
+    )
+    num_rows = sum(part.num_rows for part in files)
+    writer.close(
+        {
+            "format": _FORMAT,
+            "entities": entities,
+            "streams": streams,
+            "channels": schema.channels,
+            "num_duplicates": num_duplicates,
+            "num_unusable": num_rows - num_events - num_duplicates,
+        }
+    )
 
 
 def open_timelines(folder: Path) -> EventArrays:
@@ -139,17 +161,18 @@ def _write(
     pieces: Iterator[list[pa.RecordBatch]],
     schema: EventSchema,
     num_threads: int,
-) -> dict[str, Any]:
-    total, counts = _NO_SUM, {"num_duplicates": 0, "num_unusable": 0}
+) -> tuple[int, int]:
+    """Write all blocks; return how many events and how many duplicates there were."""
+    total, num_events, num_duplicates = _NO_SUM, 0, 0
     writer.append({"sums": total})
     with ThreadPoolExecutor(num_threads) as pool:
         for block in _in_order(pool, pieces, schema, num_threads):
             sums = added(block.sums[1:], total)
             writer.append({**block.columns, "sums": sums})
             total = sums[-1:] if len(sums) else total
-            counts["num_duplicates"] += block.num_duplicates
-            counts["num_unusable"] += block.num_unusable
-    return counts
+            num_events += len(sums)
+            num_duplicates += block.num_duplicates
+    return num_events, num_duplicates
 
 
 def _in_order(

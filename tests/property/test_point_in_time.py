@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import START, all_points, event_frames, to_log
 
-from infoset.data import History, as_of, naive, timeline
+from infoset.data import History, as_of, naive, timeline, vintage
 from infoset.data.arrays import event_arrays
 from infoset.data.instants import nanoseconds
 
@@ -159,3 +159,21 @@ def test_the_boundary_decides_about_an_event_of_the_very_instant(boundary):
         boundary=boundary,
     )
     assert answer["value"].notna().tolist() == [boundary == "inclusive"]
+
+
+def test_a_vintage_breaks_ties_as_the_as_of_query_does():
+    frame = pd.DataFrame(
+        {
+            "entity": ["$A", "$A", "*", "B", "B"],
+            "event_time": [START] * 5,
+            "available_at": [START] * 5,
+            "sequence": pd.array([3, 3, 3, None, 5], dtype="Int64"),
+            "value": [7.0, 7.0, 9.0, 1.0, 2.0],
+        }
+    )
+    log = to_log({"bars/1d": frame})
+    for entity, expected in (("$A", 7.0), ("B", 2.0)):
+        points = pd.DataFrame({"entity": [entity], "forecast_time": [START]})
+        read = vintage(log, "bars/1d", entity=entity, forecast_time=START)
+        assert as_of(log, points)["value"].tolist() == [expected]
+        assert read["value"].tolist() == [expected]

@@ -239,13 +239,105 @@ def test_rows_that_break_a_promise_are_refused_and_nothing_is_left(
         (
             {"sequence": [1.0, 2.0]},
             TypeError,
-            "sequence must hold integers; got double",
+            "sequence must hold integers of 64 bits with a sign; got double",
         ),
     ],
 )
 def test_columns_of_another_kind_are_refused(tmp_path, columns, error, message):
     with pytest.raises(error, match=message):
         build_timelines(one_file(tmp_path, **columns), tmp_path / "built")
+
+
+def two_files(folder, first, second, **layout):
+    for name, table in (("a", first), ("b", second)):
+        pq.write_table(table, folder / f"{name}.parquet")
+    paths = (folder / "a.parquet", folder / "b.parquet")
+    return [EventFiles(paths, ("value",), stream="s", **layout)]
+
+
+def plain_table(unit="ns", **columns):
+    clock = pa.array([1, 2], pa.timestamp(unit, tz="UTC"))
+    plain = {"entity": pa.array(["A", "A"]), "event_time": clock}
+    plain |= {"available_at": clock, "value": pa.array([1.0, 2.0])}
+    return pa.table(plain | {name: pa.array(v) for name, v in columns.items()})
+
+
+@pytest.mark.parametrize(
+    "second",
+    [plain_table("ms"), plain_table(sequence=[1, 2]), plain_table(value=["1", "2"])],
+)
+def test_files_of_different_columns_are_refused_by_name(tmp_path, second):
+    files = two_files(tmp_path, plain_table(), second)
+    message = r"files must have the same columns; got .* in .*b.parquet after .*a.parq"
+    with pytest.raises(ValueError, match=message):
+        build_timelines(files, tmp_path / "built")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"entity": [7, 8]}, "entity must be text; got int64 in .*lose their zeros"),
+        ({"value": [True, False]}, "value must hold numbers or text; got bool in"),
+        ({"sequence": pa.array([1, 2], pa.uint64())}, "sequence must hold integers"),
+    ],
+)
+def test_what_a_query_would_cast_in_silence_is_refused(tmp_path, columns, message):
+    files = two_files(tmp_path, plain_table(**columns), plain_table(**columns))
+    with pytest.raises(TypeError, match=message):
+        build_timelines(files, tmp_path / "built")
+
+
+def test_neither_a_folder_s_name_nor_a_pattern_replaces_what_a_file_says(tmp_path):
+    folder = tmp_path / "entity=ZZ" / "value=5"
+    folder.mkdir(parents=True)
+    pq.write_table(plain_table(), folder / "g[1].parquet")
+    pq.write_table(plain_table(value=[8.0, 9.0]), folder / "g1.parquet")
+    files = [EventFiles((folder / "g[1].parquet",), ("value",), stream="s")]
+    got = build_timelines(files, tmp_path / "it's built")
+    assert got.entities == ("A",)
+    assert got.values.tolist() == [[1.0], [2.0]]
+
+
+def test_a_declared_stream_stays_and_an_entity_without_usable_rows_does_not(tmp_path):
+    pq.write_table(plain_table(entity=["A", "B"]).slice(0, 0), tmp_path / "a.parquet")
+    rows = plain_table(entity=["A", "B"], value=[1.0, np.inf])
+    pq.write_table(rows, tmp_path / "b.parquet")
+    files = [
+        EventFiles((tmp_path / f"{name}.parquet",), ("value",), stream=name)
+        for name in ("a", "b")
+    ]
+    got = build_timelines(files, tmp_path / "built")
+    assert (got.streams, got.entities) == (("a", "b"), ("A",))
+
+
+def test_an_instant_that_nanoseconds_cannot_hold_is_refused_in_words(tmp_path):
+    far = pa.array([1, 253402214400_000_000], pa.timestamp("us", tz="UTC"))
+    table = plain_table("us").set_column(2, "available_at", far)
+    pq.write_table(table, tmp_path / "f.parquet")
+    files = [EventFiles((tmp_path / "f.parquet",), ("value",), stream="s")]
+    message = r"files must hold events that can be ordered; got .* in one of .*f.parq"
+    with pytest.raises(ValueError, match=message):
+        build_timelines(files, tmp_path / "built")
+    assert not (tmp_path / "built").exists()
+
+
+def test_no_points_have_no_information_sets():
+    log = to_log(
+        {
+            "s": pd.DataFrame(
+                {
+                    "entity": ["A"],
+                    "event_time": hours([0]),
+                    "available_at": hours([0]),
+                    "value": [1.0],
+                }
+            )
+        }
+    )
+    slices = information_slices(
+        event_arrays(log), all_points().iloc[:0], history=History(last=3)
+    )
+    assert len(slices) == len(slices.fingerprints) == 0
 
 
 def test_a_missing_column_is_named(tmp_path):
