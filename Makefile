@@ -30,7 +30,6 @@ bench-memory: $(READY)
 	$(BIN)/python tests/bench/build_memory.py
 
 bench-data: $(READY)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(BIN)/python tests/bench/bench_data.py
 
 bench-attention: $(READY)

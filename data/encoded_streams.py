@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Int64
 
 from .embeddings import embeddings
-from .events import Boundary, EventLog
+from .events import ENCODING_MARK, Boundary, EventLog
 from .text_encoders import TextEncoder, checked_encoder, text_names
 
 TEXT = "text"
-_MARK = b"infoset.encoding"
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ def with_embeddings(
     """Return the log with a stream's value `text` turned into an encoder's numbers.
 
     The log then says which encoder made them (`encodings`), so that a run can mark the
-    forecasts from before the end of its training. Append events first: a stream that is
-    appended to afterwards loses the mark.
+    forecasts from before the end of its training. Append events first, and store the
+    text: both are refused afterwards, because the mark would be lost.
 
     Parameters
     ----------
@@ -120,7 +119,9 @@ def with_embeddings(
         training_cutoff=None if cutoff is None else cutoff.tz_convert("UTC"),
         num_features=encoder.num_features,
     )
-    about = (table.schema.metadata or {}) | {_MARK: json.dumps(made.to_json()).encode()}
+    about = (table.schema.metadata or {}) | {
+        ENCODING_MARK: json.dumps(made.to_json()).encode()
+    }
     return log.with_table(stream, table.replace_schema_metadata(about))
 
 
@@ -128,7 +129,7 @@ def encodings(log: EventLog) -> dict[str, Encoding]:
     """Return the streams of a log whose texts an encoder turned into numbers."""
     found = {}
     for stream in log.streams:
-        mark = (log.table(stream).schema.metadata or {}).get(_MARK)
+        mark = (log.table(stream).schema.metadata or {}).get(ENCODING_MARK)
         if mark is not None:
             made = json.loads(mark)
             cutoff = made["training_cutoff"]

@@ -17,6 +17,8 @@ from .validation import QUARANTINE_COLUMNS, checked_frame, utc_instants
 
 Boundary = Literal["inclusive", "strict"]
 MARKET_WIDE = "*"
+# In a table's metadata: an encoder made its numbers (see `encoded_streams`).
+ENCODING_MARK = b"infoset.encoding"
 _UTC_NS = pa.timestamp("ns", tz="UTC")
 _KEY_SCHEMA = pa.schema(
     [
@@ -118,8 +120,8 @@ class EventLog:
         Raises
         ------
         ValueError
-            If a stream has other value columns in `other`, one key has two values, or
-            a change was derived already.
+            If a stream has other value columns in `other`, one key has two values, a
+            change was derived already, or a stream of both has an encoder's numbers.
         """
         if self.levels or other.levels:
             raise ValueError(
@@ -241,6 +243,12 @@ def _merged(stream: str, first: pa.Table, second: pa.Table) -> tuple[pa.Table, i
             f"stream {stream!r} must keep its value columns; got "
             f"{_described(second)} after {_described(first)}. "
             "Give the other values a stream of their own."
+        )
+    if any(ENCODING_MARK in (table.schema.metadata or {}) for table in (first, second)):
+        raise ValueError(
+            "events must be appended before their texts are encoded; got numbers of an "
+            f"encoder in stream {stream!r}. Append to the log as it was, then call "
+            "`with_embeddings`."
         )
     frame = _to_frame(pa.concat_tables([first, second]))
     ordered, dropped = ordered_with_revisions(frame, stream=stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from .provenance import code_digest, files_digest, library_versions
 from .run_files import RunFiles, read_json
 from .text_encoding import required_encoders
 from .tracking import ExperimentTracker
+
+Contents = Sequence[tuple[tuple[str, str], ...]]  # name and SHA-256, by source
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +128,18 @@ def run(
     Raises
     ------
     ValueError
-        For anything wrong with the configuration, the data or the folders.
+        For anything wrong with the configuration, the data or the folders; or if a
+        source changed while it was read.
     """
     experiment, base = load_experiment(config, overrides)
     own = dict(forecasters or {})
     _require_distinct(experiment, own)
     _require_baseline(experiment, own)
     readers = required_encoders(experiment, encoders or {})
-    request = None
+    request = contents = None
     if log is None and not own and not _has_installed(experiment):
-        request = request_digest(experiment, base, readers)
+        contents = _contents(experiment, base)
+        request = request_digest(experiment, base, readers, contents=contents)
     origin = Origin.of(
         config,
         overrides,
@@ -165,10 +170,9 @@ def run(
         with tracker:
             run_stages(
                 experiment,
-                base,
                 files,
                 tracker,
-                log=log,
+                read_events=partial(_events, experiment, base, log, contents),
                 own=own,
                 encoders=readers,
                 progress=progress,
@@ -188,12 +192,17 @@ def request_digest(
     experiment: Experiment,
     base: Path,
     encoders: Mapping[str, TextEncoder] | None = None,
+    *,
+    contents: Contents | None = None,
 ) -> str:
-    """Return a digest of all that decides a run: settings, files, code, libraries."""
+    """Return a digest of all that decides a run: settings, files, code, libraries.
+
+    `contents` is what the sources hold, if it is known; otherwise they are asked.
+    """
     digests = [
         digest
-        for source in experiment.sources
-        for _, digest in source.contents(base=base)
+        for source in (_contents(experiment, base) if contents is None else contents)
+        for _, digest in source
     ]
     if isinstance(experiment.forecast_times, TimeTable):
         digests += files_digest([experiment.forecast_times.file])
@@ -211,6 +220,33 @@ def request_digest(
             "versions": library_versions(),
         }
     )
+
+
+def _contents(experiment: Experiment, base: Path) -> Contents:
+    return [source.contents(base=base) for source in experiment.sources]
+
+
+def _events(
+    experiment: Experiment, base: Path, log: EventLog | None, contents: Contents | None
+) -> EventLog:
+    """Return the given events, or read sources that must hold what they held before."""
+    from .preparation import load_log  # noqa: PLC0415 (see `run`)
+
+    if log is not None:
+        return log
+    log = load_log(experiment, base)
+    if contents is not None:
+        now = _contents(experiment, base)
+        for source, before, after in zip(
+            experiment.sources, contents, now, strict=True
+        ):
+            if before != after:
+                raise ValueError(
+                    f"source {source.name} must stay as it is while a run reads it; it "
+                    "changed while it was read. Run again, or read a store at one "
+                    "`as_of_ingest`."
+                )
+    return log
 
 
 def is_done(experiment: Experiment, files: RunFiles, request: str) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
@@ -21,7 +20,7 @@ from .folds import fold_table
 from .latency import measure_latency
 from .look_ahead import encoder_records, marked
 from .plan import Task, plan
-from .preparation import Prepared, load_log, prepare
+from .preparation import Prepared, prepare
 from .progress import Progress
 from .provenance import library_versions, machine
 from .run_files import RunFiles, write_frame, write_json, write_text
@@ -36,11 +35,10 @@ from .walk_forward import FoldData, fold_data, task_forecaster
 
 def run_stages(
     experiment: Experiment,
-    base: Path,
     files: RunFiles,
     tracker: ExperimentTracker,
     *,
-    log: EventLog | None,
+    read_events: Callable[[], EventLog],
     own: Mapping[str, Forecaster],
     encoders: Mapping[str, TextEncoder],
     progress: Progress,
@@ -50,12 +48,13 @@ def run_stages(
 ) -> None:
     """Do everything between the configuration and the report, and log it.
 
-    See `experiment.run`; `command` is what reproduces the run, `given` what came from
-    Python into it.
+    See `experiment.run`; `read_events` returns the log, `command` is what reproduces the
+    run, `given` what came from Python into it.
     """
     progress.stage("Reading the sources and cutting the information sets")
-    events = load_log(experiment, base) if log is None else log
-    events = with_encoded_texts(experiment, events, encoders, folder=files.embeddings)
+    events = with_encoded_texts(
+        experiment, read_events(), encoders, folder=files.embeddings
+    )
     prepared = prepare(experiment, events)
     files.clear()  # from here on the folder is this run's
     write_text(files.config, experiment.to_yaml())

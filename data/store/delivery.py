@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from infoset.data.encoded_streams import encodings
 from infoset.data.events import EventLog
 
 from .ledger import latest_schemas
 from .manifests import Manifest, Part
 from .overlap import already_stored
-from .parts import by_month
+from .parts import MAX_NAME_BYTES, by_month, stream_folder
 from .receipts import Origin, Receipt
 from .schemas import StreamSchema, conformed, grown, schema_of
 
@@ -100,7 +101,8 @@ def require_storable(log: EventLog) -> None:
     Raises
     ------
     ValueError
-        If it declares no stream, or has derived changes.
+        If it declares no stream, has derived changes or an encoder's numbers, or the
+        name of a stream is too long for a folder.
     TypeError
         If a value is neither a number nor a text nor a date.
     """
@@ -112,8 +114,26 @@ def require_storable(log: EventLog) -> None:
         )
     if not log.tables:
         raise ValueError("a log must declare a stream; got none. Nothing was stored.")
+    if made := encodings(log):
+        # Their columns alone would not say until when the encoder was trained.
+        raise ValueError(
+            "events must be stored before their texts are encoded; got numbers of an "
+            f"encoder in {', '.join(made)}. Store the log with its text: it is encoded "
+            "where an experiment reads it (`encoders`)."
+        )
     for stream, table in log.tables.items():
+        _require_short(stream)
         schema_of(stream, table, scheduled=stream in log.scheduled)
+
+
+def _require_short(stream: str) -> None:
+    size = len(stream_folder(stream))
+    if size > MAX_NAME_BYTES:
+        raise ValueError(
+            f"the folder of a stream must have a name of {MAX_NAME_BYTES} bytes at most "
+            f"(all but letters, digits and _.-~ take 3 a byte); got {size} for stream "
+            f"{stream[:40] + '...'!r}. Choose a shorter name."
+        )
 
 
 def _new_rows(

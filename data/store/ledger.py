@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from .manifests import (
@@ -21,6 +22,8 @@ from .storage import Storage
 class Ledger:
     """What a store's manifests say. They never change, so that each is read once.
 
+    Any number of threads may ask at the same time.
+
     Parameters
     ----------
     storage : Storage
@@ -29,6 +32,7 @@ class Ledger:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._known: list[Manifest] = []
+        self._lock = threading.Lock()
 
     def manifests(self, ingest: int | None = None) -> tuple[Manifest, ...]:
         """Return the manifests up to an ingest; by default all that are there now.
@@ -49,11 +53,16 @@ class Ledger:
                     f"an ingest must be one of those of {name} ({held}); got {ingest}."
                 )
             wanted = ingest
-        missing = range(len(self._known) + 1, wanted + 1)
-        for manifest in side_by_side(self._read, missing, self._storage.num_threads):
-            require_follows(manifest, self._known, name)
-            self._known.append(manifest)
-        return tuple(self._known[:wanted])
+        with self._lock:
+            known = list(self._known)
+            missing = range(len(known) + 1, wanted + 1)
+            for manifest in side_by_side(
+                self._read, missing, self._storage.num_threads
+            ):
+                require_follows(manifest, known, name)
+                known.append(manifest)
+            self._known = known
+        return tuple(known[:wanted])
 
     def _read(self, ingest: int) -> Manifest:
         path = manifest_path(ingest)

@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +84,8 @@ class LocalStorage(Storage):
             partial.parent.mkdir(parents=True, exist_ok=True)
             partial.write_bytes(content)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # the first error is the one to tell
+                partial.unlink()
             raise self._unwritable(path, error) from error
 
     def publish(self, paths: Sequence[str]) -> None:

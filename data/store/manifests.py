@@ -2,7 +2,10 @@
 
 An ingest is there when its manifest is, and not before. Manifests are numbered from 1
 and never written again; each names the digest of the one before it, so that a lost or
-altered one is noticed. The store as of ingest k is what the manifests 1 to k list.
+altered one is noticed. The newest is named by none: where it (or a run of the newest)
+is lost, the store reads as it stood before, and nothing in it tells: whoever must notice
+that keeps its digest (`Store.manifest`) elsewhere. The store as of ingest k is what the
+manifests 1 to k list.
 """
 
 from __future__ import annotations

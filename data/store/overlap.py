@@ -97,11 +97,17 @@ def _clash(
     key = ", ".join(
         f"{name} {ours[name]}" for name in KEY_NAMES if ours[name] is not None
     )
+    hint = ""
+    if all(theirs[name] is None for name in differing):
+        hint = (
+            "A column that came after the event was stored cannot be filled in: give "
+            "it a stream of its own, or deliver it with events that are not stored yet. "
+        )
     return (
         f"one event must have one set of values; got {got} for ({key}) in stream "
         f"{stream!r}, stored as {kept} by ingest {ingest} ({count} such rows). "
         "A correction is a row of its own: give it the later `available_at` at which "
-        "it was known, or a `sequence`. Nothing was stored."
+        f"it was known, or a `sequence`. {hint}Nothing was stored."
     )
 
 

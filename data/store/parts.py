@@ -21,6 +21,7 @@ from .manifests import Part, StoredFile, damaged
 from .storage import Storage
 
 EVENTS, QUARANTINE = "events", "quarantine"
+MAX_NAME_BYTES = 255  # of a file or folder on the usual file systems
 _WORTH_COMPRESSING = 1000
 QUARANTINE_SCHEMA = pa.schema(
     [
@@ -70,9 +71,14 @@ def by_month(table: pa.Table) -> Iterator[MonthRows]:
         yield MonthRows(f"{name:%Y-%m}", rows, firsts[place], lasts[place])
 
 
+def stream_folder(stream: str) -> str:
+    """Return the name of a stream's folder, in ASCII."""
+    return f"stream={quote(stream, safe='')}"
+
+
 def write_part(storage: Storage, ingest: int, stream: str, of: MonthRows) -> Part:
     """Write rows of one stream and month under a name of their own."""
-    folder = f"{EVENTS}/stream={quote(stream, safe='')}/month={of.month}"
+    folder = f"{EVENTS}/{stream_folder(stream)}/month={of.month}"
     file = _write(storage, folder, ingest, of.rows)
     return Part(
         path=file.path,

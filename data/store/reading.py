@@ -46,9 +46,12 @@ def stored_log(
     for part, table in zip(parts, read_parts(storage, parts), strict=True):
         rows[part.stream].append(conformed(table, schemas[part.stream]))
     quarantine = quarantined(storage, manifests)
+    if streams is not None:  # otherwise also of streams that have faulty rows only
+        of_chosen = quarantine["stream"].isin(chosen)
+        quarantine = quarantine[of_chosen].reset_index(drop=True)
     log = EventLog(
         tables={s: with_revisions(pa.concat_tables(rows[s])) for s in chosen},
-        quarantine=quarantine[quarantine["stream"].isin(chosen)].reset_index(drop=True),
+        quarantine=quarantine,
         scheduled=frozenset(s for s in chosen if schemas[s].scheduled),
         notices=tuple(dict.fromkeys(n for m in manifests for n in m.receipt.notices)),
     )

@@ -87,6 +87,10 @@ def schema_of(stream: str, table: pa.Table, *, scheduled: bool) -> StreamSchema:
 def grown(stream: str, before: StreamSchema, now: StreamSchema) -> StreamSchema:
     """Return the schema after rows of `now`; it may gain columns and nothing else.
 
+    Stored events keep a gained column empty. Delivered again with a value there, they
+    are refused as a clash (`overlap.already_stored`): a column that is wanted for events
+    of the past goes into a stream of its own.
+
     Raises
     ------
     ValueError

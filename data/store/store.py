@@ -118,7 +118,8 @@ class Store:
         ------
         ValueError
             If a stream drops a column or changes the kind of one, an event is stored
-            with other values, or the log has derived changes.
+            with other values, the log has derived changes or an encoder's numbers, or
+            the name of a stream is too long for a folder.
         TypeError
             If a value is neither a number nor a text nor a date.
         StoreBusyError

@@ -9,9 +9,9 @@ import yaml
 from encoders import CountingEncoder
 from price_runs import news_source, price_experiment, price_source
 
-from infoset.data import with_embeddings
+from infoset.data import EventLog, with_embeddings
 from infoset.pipeline import run
-from infoset.pipeline.config import load_experiment
+from infoset.pipeline.config import Experiment, load_experiment
 from infoset.pipeline.ingest import ingest
 from infoset.pipeline.known import known_at
 from infoset.pipeline.preparation import load_log, prepare
@@ -163,6 +163,32 @@ def test_a_stored_text_is_encoded_where_the_configuration_says_by_what(
     finished = run(path, encoders={"tiny": used})
     assert len(set(used.asked)) == 30
     assert contents(finished.folder, "certificate.json")["passed"] is True
+
+
+def test_a_store_that_grows_while_it_is_read_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price_experiment(tmp_path)
+    (tmp_path / "sources.yaml").write_text(
+        yaml.safe_dump({"sources": [price_source()]})
+    )
+    into = str(tmp_path / "store")
+    ingest(tmp_path / "sources.yaml", into=into)
+    path = price_experiment(tmp_path, sources=[{"preset": "store", "path": "store"}])
+
+    def grow_and_load(experiment: Experiment, base: Path) -> EventLog:
+        with (tmp_path / "prices.csv").open("a") as file:
+            file.write("A,2024-06-01,100.0\n")
+        ingest(tmp_path / "sources.yaml", into=into)
+        return load_log(experiment, base)
+
+    monkeypatch.setattr("infoset.pipeline.preparation.load_log", grow_and_load)
+    with pytest.raises(
+        ValueError,
+        match=r"source store must stay .* changed while it was read\. Run aga",
+    ):
+        run(path)
+    assert not list((tmp_path / "runs").rglob("done.json"))
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from encoders import CountingEncoder
 from store_logs import (
     files_of,
     ipc_bytes,
@@ -24,7 +25,7 @@ from store_logs import (
     values_of,
 )
 
-from infoset.data import Change, EventLog, with_change
+from infoset.data import Change, EventLog, with_change, with_embeddings
 from infoset.data.store import Origin, OriginFile, Store, StoreDamagedError
 from infoset.data.store.local_storage import LocalStorage
 
@@ -342,6 +343,51 @@ def test_what_no_store_can_hold_is_refused_before_anything_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_encoders_numbers_are_not_stored_without_the_end_of_its_training(
+    tmp_path: Path,
+) -> None:
+    frame = log_of(JANUARY).to_pandas("s").assign(text="a")
+    texts = EventLog.from_pandas(frame, stream="s", values=["text"])
+    encoder = CountingEncoder(training_cutoff=DAY)
+    store = Store.open(tmp_path / "store", create=True)
+    with pytest.raises(
+        ValueError,
+        match=r"must be stored before their texts are encoded; .* in s\. Store the log "
+        "with its text",
+    ):
+        store.append(with_embeddings(texts, "s", encoder), origin=origin())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_name_of_a_stream_must_fit_into_a_folders(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store", create=True)
+    with pytest.raises(
+        ValueError,
+        match=r"name of 255 bytes at most .* got 256 for stream 's{40}\.\.\.'\. Choose",
+    ):
+        store.append(log_of(JANUARY, stream="s" * 249), origin=origin())
+    assert list(tmp_path.iterdir()) == []
+    for longest in ("s" * 248, "é" * 41):
+        store.append(log_of(JANUARY, stream=longest), origin=origin(longest))
+        assert values_of(store.log(), longest) == [1.0]
+
+
+def test_a_column_that_came_later_cannot_be_filled_in_for_stored_events(
+    place: str,
+) -> None:
+    store = stored(place, log_of(JANUARY))
+    wider = log_of(JANUARY).table("s").append_column("volume", pa.array([8.0]))
+    with pytest.raises(
+        ValueError,
+        match=r"got volume 8\.0 for .* stored as volume missing .* give it a stream of "
+        r"its own, or deliver it with events that are not stored yet\. Nothing was",
+    ):
+        store.append(EventLog(tables={"s": wider}), origin=origin("wider"))
+    own = EventLog(tables={"s/volume": wider.drop_columns("value")})
+    store.append(own, origin=origin("own"))
+    assert store.log().table("s/volume")["volume"].to_pylist() == [8.0]
+
+
 def test_a_store_that_is_not_there_cannot_be_read(place: str) -> None:
     with pytest.raises(
         ValueError, match=r"a store must hold an ingest; got .*, which h"
@@ -474,6 +520,13 @@ def test_rows_that_are_never_used_are_kept_by_ingest(place: str) -> None:
     assert log.notices == ("odd 2024-01-01", "odd", "odd 2024-02-01")
     assert len(store.log(as_of_ingest=1).quarantine) == 2
     assert store.log(streams=["t"]).quarantine.empty
+
+
+def test_a_stream_with_faulty_rows_only_is_in_the_quarantine(place: str) -> None:
+    faulty = quarantined_log("2024-01-01").quarantine.assign(stream="broken")
+    store = stored(place, replace(log_of(JANUARY), quarantine=faulty))
+    assert store.log().quarantine["stream"].to_list() == ["broken"] * 2
+    assert store.log(streams=["s"]).quarantine.empty
 
 
 def test_rows_of_a_frame_have_no_file(tmp_path: Path) -> None:

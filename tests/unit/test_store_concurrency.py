@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -345,6 +346,39 @@ def test_leftovers_in_an_object_store_are_swept(objects: str) -> None:
     store.append(log_of(ROW, LATER), origin=origin())
     assert name not in {entry.path for entry in storage.entries()}
     assert values_of(store.log()) == [1.0, 3.0]
+
+
+def test_one_store_is_read_by_several_threads_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Store.open(tmp_path, create=True)
+    for day in range(1, 9):
+        row = ("A", f"2024-01-0{day}T10:00Z", float(day))
+        writer.append(log_of(row), origin=origin(str(day)))
+    read = LocalStorage.read
+
+    def slowly(self: LocalStorage, path: str) -> bytes:
+        time.sleep(0.01)  # so that all threads read the manifests at the same time
+        return read(self, path)
+
+    monkeypatch.setattr(LocalStorage, "read", slowly)
+    store, start = Store(storage_at(tmp_path)), threading.Barrier(4)
+
+    def count(_: int) -> int:
+        start.wait()
+        return len(store.receipts)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(4))) == [8] * 4
+    assert values_of(store.log()) == [float(day) for day in range(1, 9)]
+
+
+def test_a_name_that_the_disk_refuses_is_told_as_such(tmp_path: Path) -> None:
+    path = f"events/{'x' * 256}/part"
+    with pytest.raises(
+        StoreUnwritableError, match="have room; got File name too long for events/x"
+    ):
+        LocalStorage(tmp_path).write(path, b"")
 
 
 def test_a_lock_is_local_disk_only_for_its_own_store(

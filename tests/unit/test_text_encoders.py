@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from encoders import CentringEncoder, CountingEncoder
 
@@ -48,8 +49,8 @@ def test_each_text_is_encoded_once_and_a_second_run_encodes_nothing(
 ) -> None:
     first, second = CountingEncoder(), CountingEncoder()
     numbers = embeddings(TEXTS, first, folder=tmp_path)
-    # Three different texts, and the first and last of the batch alone as a check.
-    assert len(first.asked) == 3 + 2
+    # Three different texts; each once more, and the first and last alone, as a check.
+    assert len(first.asked) == 3 + 3 + 2
     again = embeddings(TEXTS[::-1], second, folder=tmp_path)
     assert second.asked == []
     np.testing.assert_array_equal(again[::-1], numbers)
@@ -112,7 +113,7 @@ def test_what_was_encoded_before_an_interruption_is_kept(tmp_path: Path) -> None
 
     class Interrupted(CountingEncoder):
         def encode(self, texts):
-            if len(self.asked) > 1024 + 2:
+            if len(self.asked) > 2 * 1024 + 2:
                 raise KeyboardInterrupt
             return super().encode(texts)
 
@@ -140,9 +141,45 @@ def test_a_digest_that_did_not_change_with_the_numbers_is_refused(
 def test_an_encoder_that_learns_from_the_texts_it_is_given_looks_ahead() -> None:
     with pytest.raises(
         LookAheadError,
-        match="encoder 'tiny' must give a text the same numbers alone as beside others",
+        match="encoder 'tiny' must give a text the same numbers whatever is beside it",
     ):
         embeddings(TEXTS, CentringEncoder())
+
+
+class NextTextEncoder(CountingEncoder):
+    """Reads the text after each, but not at the ends of a batch."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        numbers = super().encode(texts)
+        numbers[1:-1] += numbers[2:].copy()
+        return numbers
+
+
+class SmallBatchEncoder(CountingEncoder):
+    """Centres the texts of each small batch of its own, but the first and last."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        numbers = super().encode(texts)
+        for begin in range(32, len(texts) - 32, 32):
+            numbers[begin : begin + 32] -= numbers[begin : begin + 32].mean(axis=0)
+        return numbers
+
+
+@pytest.mark.parametrize("encoder", [NextTextEncoder(), SmallBatchEncoder()])
+def test_an_encoder_that_reads_other_texts_in_the_middle_of_a_batch_looks_ahead(
+    encoder: CountingEncoder,
+) -> None:
+    with pytest.raises(LookAheadError, match=r"got a change of .* for 'text \d+'"):
+        embeddings([f"text {k}" for k in range(1024)], encoder)
+
+
+def test_an_encoder_whose_rounding_depends_on_the_batch_is_accepted() -> None:
+    class Padded(CountingEncoder):
+        def encode(self, texts):
+            return super().encode(texts) * np.float32(1 + 1e-6 * len(texts))
+
+    texts = [f"text {k}" for k in range(100)]
+    assert np.isfinite(embeddings(texts, Padded())).all()
 
 
 @pytest.mark.parametrize(
@@ -277,6 +314,24 @@ def test_a_stream_without_a_text_or_encoded_twice_is_refused() -> None:
         ValueError, match="'news' must have a text value named 'text' to"
     ):
         with_embeddings(log, "news", CountingEncoder())
+
+
+def test_an_encoded_stream_is_not_appended_to() -> None:
+    plain = news()
+    log = with_embeddings(plain, "news", CountingEncoder(training_cutoff=CUTOFF))
+    for first, second in ((log, log), (plain.with_table("news", plain_copy(log)), log)):
+        with pytest.raises(
+            ValueError,
+            match=r"must be appended before their texts are encoded; .* stream 'news'",
+        ):
+            first.append(second)
+    other = EventLog(tables={"other": news().table("news")})
+    assert encodings(log.append(other)) == encodings(log)
+
+
+def plain_copy(log: EventLog) -> pa.Table:
+    """Return an encoded stream as if a user had made its numbers."""
+    return log.table("news").replace_schema_metadata(None)
 
 
 # Declarations
