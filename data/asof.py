@@ -61,13 +61,15 @@ def known_at_points(
     Arguments and errors are those of `as_of`.
     """
     checked = checked_points(points)
-    asked = Asked(checked, boundary)
     known = _room_for_answers(log, checked)
+    tables = [log.table(stream) for stream in log.streams]
     # Searching and copying leave the interpreter to others: streams side by side.
-    with ThreadPoolExecutor(min(len(log.streams), os.cpu_count() or 1) or 1) as pool:
+    with ThreadPoolExecutor(min(len(tables), os.cpu_count() or 1) or 1) as pool:
+        prepared = [pool.submit(StreamRows, table) for table in tables]
+        asked = Asked(checked, boundary)
         done = [
-            pool.submit(_fill, known, place, log.table(stream), asked)
-            for place, stream in enumerate(log.streams)
+            pool.submit(_fill, known, place, table, rows.result(), asked)
+            for place, (table, rows) in enumerate(zip(tables, prepared, strict=True))
         ]
         for one in done:
             one.result()
@@ -195,9 +197,10 @@ def _room_for_answers(log: EventLog, points: pd.DataFrame) -> KnownValues:
     )
 
 
-def _fill(known: KnownValues, place: int, table: pa.Table, asked: Asked) -> None:
+def _fill(
+    known: KnownValues, place: int, table: pa.Table, rows: StreamRows, asked: Asked
+) -> None:
     """Write the answers of one stream."""
-    rows = StreamRows(table)
     latest = np.empty(len(asked), dtype=np.int64)
     latest[asked.order] = rows.latest(asked)
     unknown = np.flatnonzero(latest == NOTHING)

@@ -69,6 +69,9 @@ class StreamRows:
         stops = runs.run_ends.to_numpy().astype(np.int64)
         self.starts = np.concatenate([[0], stops])[:-1].astype(np.int64)
         self.lengths = stops - self.starts
+        group = np.repeat(np.arange(len(stops)), self.lengths)
+        # The place after all rows, which -1 addresses: nothing is known.
+        self._best = np.append(newest_known(self.event_time, group), NOTHING)
 
     def latest(self, asked: Asked) -> Int64[np.ndarray, " p"]:
         """Return the row to use for each point, in the order of `asked`; or `NOTHING`.
@@ -78,12 +81,8 @@ class StreamRows:
         """
         if not self.entities:
             return np.full(len(asked), NOTHING, dtype=np.int64)
-        best = newest_known(
-            self.event_time, np.repeat(np.arange(len(self.entities)), self.lengths)
-        )
         seen = asked.first_seen(self.available_at)
-        # The place after all rows, which -1 addresses: nothing is known.
-        best = np.append(best, NOTHING)
+        best = self._best
         if self.entities == [MARKET_WIDE]:
             place = np.searchsorted(seen, asked.instant, "right") - 1
             return np.take(best, place, mode="wrap")
