@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from .asof import checked_points
 from .calendars import sessions
+from .declared_file import DeclaredFile
 from .durations import Duration, PositiveDuration, duration_ns
 from .events import EventLog
 from .instants import instants, nanoseconds
@@ -58,41 +58,11 @@ class AfterEvents(Strict):
         return _clock(pd.DatetimeIndex(available) + _timedelta(self.offset))
 
 
-class TimeTable(Strict):
-    """An explicit table: a CSV or Parquet file with `entity` and `forecast_time`.
+class TimeTable(DeclaredFile):
+    """An explicit table: a CSV or Parquet file with `entity` and `forecast_time`."""
 
-    Attributes
-    ----------
-    path : Path
-        As the configuration writes it, relative to the configuration.
-    """
-
+    SETTING: ClassVar[str] = "forecast_times"
     kind: Literal["table"]
-    path: Path
-    _base: Path = PrivateAttr(default=Path())
-
-    def based_at(self, base: Path) -> TimeTable:
-        """Return the same rule with a folder from which a relative path starts."""
-        rule = self.model_copy()
-        rule._base = base  # noqa: SLF001 (of this class)
-        return rule
-
-    @property
-    def file(self) -> Path:
-        """The file itself.
-
-        Raises
-        ------
-        ValueError
-            If it is not there.
-        """
-        file = self._base / self.path
-        if not file.is_file():
-            raise ValueError(
-                f"forecast_times.path must be a readable file; got {str(self.path)!r}, "
-                f"relative to {self._base}. Correct `path`."
-            )
-        return file
 
     def points(self) -> pd.DataFrame:
         """Read the points.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from jaxtyping import Int64
-from pydantic import PrivateAttr
 
+from .declared_file import DeclaredFile
 from .instants import nanoseconds
 from .membership import ALWAYS, OPEN, Spells, overlapping
 from .sources.clock_settings import Zone
 from .sources.nearest import did_you_mean
-from .strict import Strict
 from .validation import utc_instants
 
 _OPEN_END = "9999-12-31"
@@ -29,7 +28,7 @@ _ISO = re.compile(
 )
 
 
-class Universe(Strict):
+class Universe(DeclaredFile):
     """A table with one row per spell of membership: half-open, `member_until` excluded.
 
     Attributes
@@ -45,36 +44,12 @@ class Universe(Strict):
         IANA zone of dates and naive times; a date is its midnight.
     """
 
-    path: Path
+    SETTING: ClassVar[str] = "universe"
     entity: str
     member_from: str
     member_until: str
     known_at: str | None = None
     zone: Zone | None = None
-    _base: Path = PrivateAttr(default=Path())
-
-    def based_at(self, base: Path) -> Universe:
-        """Return the same declaration with a folder from which a relative path starts."""
-        universe = self.model_copy()
-        universe._base = base  # noqa: SLF001 (of this class)
-        return universe
-
-    @property
-    def file(self) -> Path:
-        """The file itself.
-
-        Raises
-        ------
-        ValueError
-            If it is not there.
-        """
-        file = self._base / self.path
-        if not file.is_file():
-            raise ValueError(
-                f"universe.path must be a readable file; got {str(self.path)!r}, "
-                f"relative to {self._base}. Correct `path`."
-            )
-        return file
 
     @property
     def assumptions(self) -> tuple[str, ...]:
