@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .durable import sync
+
 _ABOUT = "about.json"
 
 
@@ -101,9 +103,9 @@ def new_columns(
         writer = ColumnWriter(partial, layout)
         yield writer, spill
         shutil.rmtree(spill)
-        _sync_folder(partial)
+        sync(partial)
         partial.rename(folder)
-        _sync_folder(folder.parent)
+        sync(folder.parent)
     except BaseException:
         if writer is not None:
             writer.abandon()
@@ -131,14 +133,6 @@ def read_columns(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         for path in folder.glob("*.npy")
     }
     return arrays, about
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _sync(file: BinaryIO) -> None:

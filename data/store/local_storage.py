@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from infoset.data.durable import sync
+
 from .errors import StoreBusyError, StoreUnwritableError
 from .side_by_side import side_by_side
 from .storage import PARTIAL, Entry, Held, Storage, writer_in_words, writer_record
@@ -96,19 +98,19 @@ class LocalStorage(Storage):
         """
         finals = [self.folder / path for path in paths]
         try:
-            side_by_side(_sync, [self._aside(path) for path in paths], _SYNC_THREADS)
+            side_by_side(sync, [self._aside(path) for path in paths], _SYNC_THREADS)
             for path, final in zip(paths, finals, strict=True):
                 if final.exists():
                     raise FileExistsError(f"{final} is there already")
                 os.rename(self._aside(path), final)  # noqa: PTH104 (never onto a file)
-            side_by_side(_sync, self._folders_of(finals), _SYNC_THREADS)
+            side_by_side(sync, self._folders_of(finals), _SYNC_THREADS)
         except OSError as error:
             raise self._unwritable(", ".join(paths[:1]), error) from error
 
     def settle(self, folder: str) -> None:
         """Make the names in a folder durable, whoever published them."""
         if (self.folder / folder).is_dir():
-            _sync(self.folder / folder)
+            sync(self.folder / folder)
 
     def delete(self, path: str) -> None:
         """Remove a file, published or not, if it is there."""
@@ -178,12 +180,4 @@ def _make_folder(folder: Path) -> None:
         return
     _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _sync(folder.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(folder.parent)
