@@ -109,6 +109,16 @@ class EventArrays:
         """Return the code of an entity; -1 if no event mentions it."""
         return self._codes.get(entity, -1)
 
+    def in_timeline_order(
+        self, rows: Int64[np.ndarray, " k"]
+    ) -> Int64[np.ndarray, " k"]:
+        """Return rows by (available_at, stream, event_time, sequence).
+
+        At a full tie they keep their order: give the market's before an entity's own.
+        """
+        keys = (self.sequence, self.event_time, self.stream, self.available_at)
+        return rows[np.lexsort([key[rows] for key in keys])]
+
     def stream_code(self, stream: str) -> int:
         """Return the code of a stream.
 

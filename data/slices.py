@@ -68,19 +68,8 @@ class InformationSlices:
     def rows(self, point: int) -> Int64[np.ndarray, " n"]:
         """Return the positions of one information set's events, in timeline order."""
         market = np.arange(self.market_start[point], self.market_stop[point])
-        rows = np.concatenate(
-            [market, np.arange(self.own_start[point], self.own_stop[point])]
-        )
-        arrays = self.arrays
-        order = np.lexsort(
-            (
-                arrays.sequence[rows],
-                arrays.event_time[rows],
-                arrays.stream[rows],
-                arrays.available_at[rows],
-            )
-        )
-        return rows[order]
+        own = np.arange(self.own_start[point], self.own_stop[point])
+        return self.arrays.in_timeline_order(np.concatenate([market, own]))
 
 
 def information_slices(

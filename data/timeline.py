@@ -82,17 +82,8 @@ class Timeline:
     @cached_property
     def rows(self) -> Int64[np.ndarray, " n"]:
         """Positions of the events in `arrays`."""
-        arrays = self.arrays
         rows = np.concatenate([np.r_[block] for block in self._blocks])
-        order = np.lexsort(
-            (
-                arrays.sequence[rows],
-                arrays.event_time[rows],
-                arrays.stream[rows],
-                arrays.available_at[rows],
-            )
-        )
-        return rows[order]
+        return self.arrays.in_timeline_order(rows)
 
     @property
     def _blocks(self) -> list[slice]:
