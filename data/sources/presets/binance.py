@@ -33,9 +33,11 @@ from infoset.data.sources.source import VendorSource
 
 from .bar_checks import ohlc_faults, overlap_notices
 from .binance_layouts import BINANCE_LAYOUTS, OHLCV, BinanceData, BinanceLayout
+from .file_names import symbol_in_name
 from .flags import flag_numbers
 
 _TEXT = TextFormat()
+_EXAMPLE = "BTCUSDT-1m-2024-01.csv"
 _FILE_NAME = re.compile(r"([^-]+)-([^-]+)-\d{4}-\d{2}(-\d{2})?\..+")
 _INTERVAL = re.compile(r"-(\d+)([smhdw]|mo)-")
 # Weeks and months have no length that a duration could write.
@@ -98,7 +100,12 @@ class BinanceSource(VendorSource):
             if self.data == "klines":
                 ohlcv = dict(zip(OHLCV, OHLCV, strict=True))
                 known = known.with_faults(ohlc_faults(table, ohlcv, _TEXT))
-            yield known, self._declaration(layout, self._symbol(path))
+            yield (
+                known,
+                self._declaration(
+                    layout, self.symbol or symbol_in_name(path, _FILE_NAME, _EXAMPLE)
+                ),
+            )
 
     def notices(self, log: EventLog) -> tuple[str, ...]:
         """Say which klines are closer than the interval that `path` names."""
@@ -107,17 +114,6 @@ class BinanceSource(VendorSource):
             return ()
         bar = f"{interval[1]}{_LENGTHS[interval[2]]}"
         return tuple(overlap_notices(log, self.streams(log), bar))
-
-    def _symbol(self, path: Path) -> str:
-        if self.symbol is not None:
-            return self.symbol
-        found = _FILE_NAME.fullmatch(path.name)
-        if found is None:
-            raise ValueError(
-                "symbol must stand in the name of the file, as in "
-                f"BTCUSDT-1m-2024-01.csv; got {path.name}. Declare `symbol`."
-            )
-        return found[1]
 
     def _declaration(self, layout: BinanceLayout, symbol: str) -> RowDeclaration:
         names = [*layout.numbers, *layout.flags]

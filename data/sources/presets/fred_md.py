@@ -18,18 +18,11 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from infoset.data.sources.cells import SourceTable
-from infoset.data.sources.clock_settings import Zone
-from infoset.data.sources.declared_clocks import (
-    Availability,
-    AvailableColumn,
-    EventTime,
-    PeriodStart,
-)
 from infoset.data.sources.delimited import shown_name
 
+from .month_vintages import MonthVintages
 from .vintage_cells import day_numbers, number_columns, text_table
 from .vintage_notices import ended_notices, gap_notices, vintage_notices
-from .vintage_source import VintageSource
 from .vintages import Vintage, VintageWalk
 
 _DATE_COLUMN = "sasdate"
@@ -39,7 +32,7 @@ _CODES = "transform"
 _FIRST_REAL_TIME = "2015-01"
 
 
-class FredMdSource(VintageSource):
+class FredMdSource(MonthVintages):
     """Vintages of FRED-MD in their original layout: values are levels.
 
     Attributes
@@ -49,13 +42,10 @@ class FredMdSource(VintageSource):
         ``2024-03.csv``, also ``2024-03-md.csv`` and packed as ``.gz``.
     vintage : str, optional
         The month of a file of another name, such as ``2024-03``.
-    zone : str
-        IANA zone in which months begin and end.
     """
 
     preset: Literal["fred_md"]
     vintage: Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")] | None = None
-    zone: Zone = "America/New_York"
     assumptions: tuple[str, ...] = (
         "A vintage of FRED-MD says its month alone, in which it was posted: it counts as "
         "known from the first instant of the month after it.",
@@ -75,17 +65,6 @@ class FredMdSource(VintageSource):
                 )
         for month in sorted(months):
             yield _vintage(months[month], shown_name(months[month], base), month)
-
-    @property
-    def availability(self) -> Availability:
-        """The first instant after the month of the vintage."""
-        return AvailableColumn(column="vintage", stamp="period_end", zone=self.zone)
-
-    def event_time(self, date_column: str) -> EventTime:
-        """Return the end of the month that begins on a date."""
-        return PeriodStart(
-            column=date_column, stamp="period_start", period="month", zone=self.zone
-        )
 
     def notices_of(self, walk: VintageWalk) -> tuple[str, ...]:
         """Return what people should know about the vintages; nothing is changed."""

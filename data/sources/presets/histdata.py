@@ -30,8 +30,10 @@ from infoset.data.sources.delimited import parsed_cells, shown_name, text_conten
 from infoset.data.sources.source import VendorSource
 
 from .bar_checks import ohlc_faults, overlap_notices
+from .file_names import symbol_in_name
 
 _EST = "Etc/GMT+5"  # the sign is that of POSIX: five hours behind UTC
+_EXAMPLE = "DAT_ASCII_EURUSD_T_202001.csv"
 _FILE_NAME = re.compile(r"DAT_ASCII_([A-Z]+)_(T|M1)_\d{4,6}\..+")
 _PRICES = ("open", "high", "low", "close")
 
@@ -105,7 +107,12 @@ class HistDataSource(VendorSource):
             if layout is _BARS:
                 prices = dict(zip(_PRICES, _PRICES, strict=True))
                 table = table.with_faults(ohlc_faults(table, prices, text))
-            yield table, self._declaration(layout, self._symbol(path))
+            yield (
+                table,
+                self._declaration(
+                    layout, self.symbol or symbol_in_name(path, _FILE_NAME, _EXAMPLE)
+                ),
+            )
 
     def notices(self, log: EventLog) -> tuple[str, ...]:
         """Say how many asks are below their bid, and which bars overlap."""
@@ -122,17 +129,6 @@ class HistDataSource(VendorSource):
                     f"stream {stream!r}."
                 )
         return tuple(said)
-
-    def _symbol(self, path: Path) -> str:
-        if self.symbol is not None:
-            return self.symbol
-        found = _FILE_NAME.fullmatch(path.name)
-        if found is None:
-            raise ValueError(
-                "symbol must stand in the name of the file, as in "
-                f"DAT_ASCII_EURUSD_T_202001.csv; got {path.name}. Declare `symbol`."
-            )
-        return found[1]
 
     def _declaration(self, layout: _Layout, symbol: str) -> RowDeclaration:
         pattern = layout.time_format

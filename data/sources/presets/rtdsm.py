@@ -18,18 +18,11 @@ import pyarrow.compute as pc
 from pydantic import model_validator
 
 from infoset.data.sources.cells import SourceTable
-from infoset.data.sources.clock_settings import Zone
-from infoset.data.sources.declared_clocks import (
-    Availability,
-    AvailableColumn,
-    EventTime,
-    PeriodStart,
-)
 from infoset.data.sources.delimited import shown_name
 
+from .month_vintages import MonthVintages
 from .rtdsm_workbook import workbook_table
 from .vintage_cells import day_numbers, number_columns, text_table
-from .vintage_source import VintageSource
 from .vintages import Vintage
 
 _DATE_COLUMN = "DATE"
@@ -39,7 +32,7 @@ _FIRST_YEAR = 47
 _SUFFIXES = (".xlsx", ".csv", ".csv.gz")
 
 
-class RtdsmSource(VintageSource):
+class RtdsmSource(MonthVintages):
     """Vintage tables of the Real-Time Data Set: values are levels.
 
     Attributes
@@ -49,12 +42,9 @@ class RtdsmSource(VintageSource):
         (``1947:01`` or ``1947:Q1``) and a column per vintage (``EMPLOY64M12``,
         ``ROUTPUT65Q4``); or a pattern for several. A year of two digits is of this
         century up to 46.
-    zone : str
-        IANA zone in which months begin and end.
     """
 
     preset: Literal["rtdsm"]
-    zone: Zone = "America/New_York"
     assumptions: tuple[str, ...] = (
         "A vintage of the Real-Time Data Set says its month or quarter alone: a month "
         "counts as known from the first instant after it; a quarter's data are of its "
@@ -70,17 +60,6 @@ class RtdsmSource(VintageSource):
             read = workbook_table if path.suffix == ".xlsx" else text_table
             vintages += _file_vintages(read(path, name))
         return sorted(vintages, key=lambda vintage: vintage.known)
-
-    @property
-    def availability(self) -> Availability:
-        """The first instant after the month of the vintage."""
-        return AvailableColumn(column="vintage", stamp="period_end", zone=self.zone)
-
-    def event_time(self, date_column: str) -> EventTime:
-        """Return the end of the month that begins on a date."""
-        return PeriodStart(
-            column=date_column, stamp="period_start", period="month", zone=self.zone
-        )
 
     @model_validator(mode="after")
     def _known_suffix(self) -> RtdsmSource:
