@@ -96,16 +96,10 @@ def next_sessions(
     """
     if n < 1:
         raise ValueError(f"n must be at least 1; got {n}.")
-    asked = pd.DatetimeIndex(dates)
-    known = asked[asked.notna()]
+    asked, known = pd.DatetimeIndex(dates), known_dates(dates)
     answer = pd.DatetimeIndex(np.full(len(asked), np.datetime64("NaT", "ns")))
     if not len(known):
         return answer
-    if known.tz is not None or (known != known.normalize()).any():
-        raise ValueError(
-            f"dates must be midnights without a zone; got {known[0]}. "
-            "Convert to the calendar's zone and normalise."
-        )
     ahead = pd.DateOffset(years=n // _SESSIONS_A_YEAR)
     schedule = _schedule_around(calendar, known.min(), known.max() + ahead)
     labels = pd.DatetimeIndex(schedule["session"])
@@ -118,6 +112,24 @@ def next_sessions(
     found = answer.to_numpy().copy()
     found[asked.notna()] = labels.to_numpy()[place]
     return pd.DatetimeIndex(found)
+
+
+def known_dates(dates: pd.Series | pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """Return the dates that are not missing.
+
+    Raises
+    ------
+    ValueError
+        If one has a zone or a time of day.
+    """
+    asked = pd.DatetimeIndex(dates)
+    known = asked[asked.notna()]
+    if known.tz is not None or (known != known.normalize()).any():
+        raise ValueError(
+            f"dates must be midnights without a zone; got {known[0]}. "
+            "Convert to the calendar's zone and normalise."
+        )
+    return known
 
 
 def session_zone(calendar: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int64
 
-from .calendars import sessions
+from .calendars import known_dates, sessions
 from .instants import instants, nanoseconds
 
 # Longer than any closing of an exchange that a calendar of `exchange_calendars` holds.
@@ -39,15 +39,9 @@ def session_closes(
     ValueError
         For an unknown calendar, dates outside of what it covers, or a time of day.
     """
-    asked = pd.DatetimeIndex(dates)
-    known = asked[asked.notna()]
+    asked, known = pd.DatetimeIndex(dates), known_dates(dates)
     if not len(known):
         return pd.DatetimeIndex([pd.NaT] * len(asked)).tz_localize("UTC").as_unit("ns")
-    if known.tz is not None or (known != known.normalize()).any():
-        raise ValueError(
-            f"dates must be midnights without a zone; got {known[0]}. "
-            "Convert to the calendar's zone and normalise."
-        )
     found = sessions(calendar, known.min(), known.max())
     closes = pd.Series(found["close"].array, index=pd.DatetimeIndex(found["session"]))
     return pd.DatetimeIndex(closes.reindex(asked).array)

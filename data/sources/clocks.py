@@ -68,7 +68,8 @@ def event_times(
             ends = ends_of_started(where, dates, stamp.period)
             return first_instants(where, ends, stamp.zone)
         case SessionClose():
-            return _session_closes(where, stamp)
+            dates = dates_in(where, stamp.format)
+            return session_closes_on(where, dates, stamp.calendar)
         case LocalMidnight():
             return _next_midnights(where, stamp, series)
         case DateStamp():
@@ -128,16 +129,25 @@ def _given(
     return local_times_on(where, dates_in(where, rule.format), rule.at, rule.zone)
 
 
-def _session_closes(where: ClockColumn, stamp: SessionClose) -> pd.Series:
-    dates = dates_in(where, stamp.format)
-    closes = pd.Series(session_closes(stamp.calendar, dates), index=dates.index)
+def session_closes_on(where: ClockColumn, dates: pd.Series, calendar: str) -> pd.Series:
+    """Return when the session of each date closes, in UTC; missing dates stay so.
+
+    Raises
+    ------
+    ValueError
+        For a date that is no session, or outside of what the calendar covers.
+    """
+    try:
+        closes = pd.Series(session_closes(calendar, dates), index=dates.index)
+    except ValueError as error:
+        raise ValueError(f"{where.clock} of {where.table.name}: {error}") from error
     unknown = (closes.isna() & dates.notna()).to_numpy()
     if unknown.any():
-        near = nearest_sessions(stamp.calendar, dates.iloc[int(unknown.argmax())])
+        near = nearest_sessions(calendar, dates.iloc[int(unknown.argmax())])
         where.require(
             ~unknown,
-            f"must be a session of {stamp.calendar}",
-            f"The nearest are {' and '.join(near)}: correct the row or `calendar`.",
+            f"must be the date of a session of {calendar}",
+            f"The nearest are {' and '.join(near)}: correct the row, or `calendar`.",
         )
     return closes
 

@@ -55,7 +55,7 @@ def test_a_date_that_is_no_session_is_refused_with_the_nearest_ones(
     tmp_path: Path,
 ) -> None:
     message = (
-        "event_time must be a session of XNYS; got '2024-11-28' in row 1 of f.csv "
+        "event_time must be the date of a session of XNYS; got '2024-11-28' in row 1 of f.csv "
         ".column 't'.. The nearest are 2024-11-27 and 2024-11-29"
     )
     with pytest.raises(ValueError, match=message):

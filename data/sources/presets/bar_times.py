@@ -14,16 +14,16 @@ from pydantic import model_validator
 from infoset.data.calendars import calendar_complaint
 from infoset.data.durations import PositiveDuration, duration_ns
 from infoset.data.instants import nanoseconds
-from infoset.data.session_closes import nearest_sessions, session_closes
 from infoset.data.sources.cells import SourceTable, matches, text_cells
 from infoset.data.sources.clock_settings import EpochUnit, StampPattern, Zone
-from infoset.data.sources.clocks import event_times
+from infoset.data.sources.clocks import event_times, session_closes_on
 from infoset.data.sources.declared_clocks import (
     BarOpen,
     DateStamp,
     InstantStamp,
 )
 from infoset.data.sources.epochs import epoch_instants, utc_instants
+from infoset.data.sources.local_times import ClockColumn
 from infoset.data.sources.stamp_patterns import has_offset, pattern_complaint
 from infoset.data.strict import Strict
 
@@ -110,7 +110,8 @@ class BarClock(Strict):
         try:
             if self.calendar is not None:
                 dates = self._session_dates(table, column, series)
-                closes = _closes_of(table, column, dates, self.calendar)
+                where = ClockColumn(table, column, "event_time")
+                closes = session_closes_on(where, dates, self.calendar)
             else:
                 closes = event_times(table, self._stamp(column), series=series)
         except ValueError as error:
@@ -174,25 +175,6 @@ class BarClock(Strict):
             "Correct `zone`, or declare another `stamped`.",
         )
         return local
-
-
-def _closes_of(
-    table: SourceTable, column: str, dates: pd.Series, calendar: str
-) -> pd.Series:
-    try:
-        closes = pd.Series(session_closes(calendar, dates))
-    except ValueError as error:
-        raise ValueError(f"{column} of {table.name}: {error}") from error
-    unknown = (closes.isna() & dates.notna()).to_numpy()
-    if unknown.any():
-        near = nearest_sessions(calendar, dates.iloc[int(unknown.argmax())])
-        table.require(
-            ~unknown,
-            column,
-            f"{column} must be the date of a session of {calendar}",
-            f"The nearest are {' and '.join(near)}: correct the row, or `calendar`.",
-        )
-    return closes
 
 
 def _require_session_settings(clock: BarClock) -> None:
