@@ -14,7 +14,7 @@ from jaxtyping import Int32, Int64
 
 from .events import MARKET_WIDE, Boundary, EventLog
 from .instants import instants
-from .latest_rows import NOTHING, Asked, StreamRows
+from .latest_rows import NOTHING, Asked, StreamRows, stream_rows
 from .validation import utc_instants
 
 _NO_INSTANT = int(np.iinfo(np.int64).min)  # what pandas reads as missing
@@ -62,14 +62,15 @@ def known_at_points(
     """
     checked = checked_points(points)
     known = _room_for_answers(log, checked)
-    tables = [log.table(stream) for stream in log.streams]
     # Searching and copying leave the interpreter to others: streams side by side.
-    with ThreadPoolExecutor(min(len(tables), os.cpu_count() or 1) or 1) as pool:
-        prepared = [pool.submit(StreamRows, table) for table in tables]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        prepared = [pool.submit(stream_rows, log, stream) for stream in log.streams]
         asked = Asked(checked, boundary)
         done = [
-            pool.submit(_fill, known, place, table, rows.result(), asked)
-            for place, (table, rows) in enumerate(zip(tables, prepared, strict=True))
+            pool.submit(_fill, known, place, log.table(stream), rows.result(), asked)
+            for place, (stream, rows) in enumerate(
+                zip(log.streams, prepared, strict=True)
+            )
         ]
         for one in done:
             one.result()

@@ -8,6 +8,7 @@ the last visible event of every point.
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,13 @@ import pyarrow.compute as pc
 from jaxtyping import Int64
 
 from .arrays import NO_SEQUENCE
-from .events import MARKET_WIDE, Boundary
+from .events import MARKET_WIDE, Boundary, EventLog
 from .instants import nanoseconds, nanoseconds_of
 
 NOTHING = -1
 _DENSE = 4
+# Kept beside the log, not in it: a copy in another process makes its own.
+_MADE: WeakKeyDictionary[EventLog, dict[str, StreamRows]] = WeakKeyDictionary()
 
 
 class Asked:
@@ -55,6 +58,18 @@ class Asked:
         """Return the first asked instant that sees each event; their number if none."""
         side = "left" if self.boundary == "inclusive" else "right"
         return np.searchsorted(self.instants, available_at, side=side)  # type: ignore[call-overload, no-any-return] # numpy wants literals
+
+
+def stream_rows(log: EventLog, stream: str) -> StreamRows:
+    """Return a stream's events as `as_of` needs them, made once for each log.
+
+    A log never changes, and what is the newest event at each place of a stream does not
+    depend on what is asked.
+    """
+    made = _MADE.setdefault(log, {})
+    if stream not in made:
+        made[stream] = StreamRows(log.table(stream))
+    return made[stream]
 
 
 class StreamRows:
