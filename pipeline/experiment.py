@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,21 +12,18 @@ from typing import Any
 import pandas as pd
 
 from infoset.data.events import EventLog
-from infoset.data.forecast_times import TimeTable
 from infoset.data.sources.nearest import did_you_mean
 from infoset.data.text_encoders import TextEncoder
 from infoset.models.forecasts import Forecaster
 
-from .config import Experiment, content_digest, load_experiment
+from .config import Experiment, load_experiment
 from .forecaster_specs import Installed
 from .origin import Origin, replaced_run
 from .progress import Progress
-from .provenance import code_digest, files_digest, library_versions
+from .request import read_events, request_digest, source_contents
 from .run_files import RunFiles, read_json
 from .text_encoding import required_encoders
 from .tracking import ExperimentTracker
-
-Contents = Sequence[tuple[tuple[str, str], ...]]  # name and SHA-256, by source
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +135,11 @@ def run(
     readers = required_encoders(experiment, encoders or {})
     request = contents = None
     if log is None and not own and not _has_installed(experiment):
-        contents = _contents(experiment, base)
+        contents = source_contents(experiment, base)
         request = request_digest(experiment, base, readers, contents=contents)
+    files = RunFiles(experiment.run_dir)
+    if request and is_done(experiment, files, request):
+        return Run(files.folder, is_new=False)
     origin = Origin.of(
         config,
         overrides,
@@ -147,106 +147,56 @@ def run(
         forecasters=list(own),
         encoders=list(encoders or {}),
     )
-    files = RunFiles(experiment.run_dir)
-    if request and is_done(experiment, files, request):
-        return Run(files.folder, is_new=False)
-    # Imported here: a finished run is found again without torch, Lightning or MLflow.
-    from .report import write_report  # noqa: PLC0415
-    from .stages import run_stages  # noqa: PLC0415
-
+    events = partial(read_events, experiment, base, log, contents)
     progress = Progress(enabled=show_progress)
     with files.locked():
-        started = time.time()
         if replaced := replaced_run(files, experiment.digest, origin.given):
             progress.warning(replaced)
-        tracker = ExperimentTracker.open(
-            experiment.tracking_uri,
-            experiment.name,
-            run_dir=files.folder,
-            config_text=experiment.to_yaml(),
-            config_digest=experiment.digest,
-            parameters=_parameters(experiment),
-        )
-        with tracker:
-            run_stages(
-                experiment,
-                files,
-                tracker,
-                read_events=partial(_events, experiment, base, log, contents),
-                own=own,
-                encoders=readers,
-                progress=progress,
-                command=origin.command,
-                given=origin.given,
-                started=started,
-            )
-            progress.stage("Writing the report")
-            write_report(files.folder)
-            tracker.log_artifacts([files.report])
-            tracker.finish()
+        _carry_out(experiment, files, origin, events, own, readers, progress)
         files.mark_done(request)
     return Run(files.folder, is_new=True)
 
 
-def request_digest(
+def _carry_out(  # noqa: PLR0917 - what `run` has made of its arguments
     experiment: Experiment,
-    base: Path,
-    encoders: Mapping[str, TextEncoder] | None = None,
-    *,
-    contents: Contents | None = None,
-) -> str:
-    """Return a digest of all that decides a run: settings, files, code, libraries.
+    files: RunFiles,
+    origin: Origin,
+    events: Callable[[], EventLog],
+    own: Mapping[str, Forecaster],
+    readers: Mapping[str, TextEncoder],
+    progress: Progress,
+) -> None:
+    """Run all stages and write the report, under a tracked run that tells how it went."""
+    # Imported here: a finished run is found again without torch, Lightning or MLflow.
+    from .report import write_report  # noqa: PLC0415
+    from .stages import run_stages  # noqa: PLC0415
 
-    `contents` is what the sources hold, if it is known; otherwise they are asked.
-    """
-    digests = [
-        digest
-        for source in (_contents(experiment, base) if contents is None else contents)
-        for _, digest in source
-    ]
-    if isinstance(experiment.forecast_times, TimeTable):
-        digests += files_digest([experiment.forecast_times.file])
-    if experiment.universe is not None:
-        digests += files_digest([experiment.universe.file])
-    return content_digest(
-        {
-            "experiment": experiment.digest,
-            "files": digests,
-            "encoders": {
-                name: [encoder.digest, str(encoder.training_cutoff)]
-                for name, encoder in (encoders or {}).items()
-            },
-            "code": code_digest("infoset.data", "infoset.models", "infoset.pipeline"),
-            "versions": library_versions(),
-        }
+    started = time.time()
+    tracker = ExperimentTracker.open(
+        experiment.tracking_uri,
+        experiment.name,
+        run_dir=files.folder,
+        config_text=experiment.to_yaml(),
+        config_digest=experiment.digest,
+        parameters=_parameters(experiment),
     )
-
-
-def _contents(experiment: Experiment, base: Path) -> Contents:
-    return [source.contents(base=base) for source in experiment.sources]
-
-
-def _events(
-    experiment: Experiment, base: Path, log: EventLog | None, contents: Contents | None
-) -> EventLog:
-    """Return the given events, or read sources that must hold what they held before."""
-    from .preparation import load_log  # noqa: PLC0415 (see `run`)
-
-    if log is not None:
-        return log
-    log = load_log(experiment, base)
-    if contents is not None:
-        now = _contents(experiment, base)
-        for source, before, after in zip(
-            experiment.sources, contents, now, strict=True
-        ):
-            if before != after:
-                raise ValueError(
-                    f"source {source.name} must stay as it is while a run reads it; it "
-                    "changed while it was read. Run again, or read a store at one "
-                    "`as_of_ingest`."
-                )
-    return log
+    with tracker:
+        run_stages(
+            experiment,
+            files,
+            tracker,
+            read_events=events,
+            own=own,
+            encoders=readers,
+            progress=progress,
+            command=origin.command,
+            given=origin.given,
+            started=started,
+        )
+        progress.stage("Writing the report")
+        write_report(files.folder)
+        tracker.log_artifacts([files.report])
+        tracker.finish()
 
 
 def is_done(experiment: Experiment, files: RunFiles, request: str) -> bool:

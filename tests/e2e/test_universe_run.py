@@ -10,8 +10,8 @@ from price_runs import price_experiment
 
 from infoset.pipeline import run
 from infoset.pipeline.config import load_experiment
-from infoset.pipeline.experiment import request_digest
 from infoset.pipeline.preparation import Prepared, load_log, prepare
+from infoset.pipeline.request import request_digest
 
 LEFT = pd.Timestamp("2024-03-10", tz="UTC")
 COLUMNS = {"entity": "id", "member_from": "since", "member_until": "until"}

@@ -14,7 +14,7 @@ import yaml
 
 from infoset.data import EventLog, forecast_points
 from infoset.pipeline.config import Experiment, load_experiment, shipped_experiments
-from infoset.pipeline.experiment import request_digest
+from infoset.pipeline.request import request_digest
 
 SOURCE: dict[str, Any] = {
     "path": "prices.csv",

@@ -17,8 +17,8 @@ from infoset.data.store import Store
 from infoset.pipeline import ingest as ingesting
 from infoset.pipeline.cli import main
 from infoset.pipeline.config import Experiment, load_experiment
-from infoset.pipeline.experiment import request_digest
 from infoset.pipeline.ingest import ingest
+from infoset.pipeline.request import request_digest
 from infoset.pipeline.source_file import read_source_file
 
 PRICES = """id,t,known,close
