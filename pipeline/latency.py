@@ -20,20 +20,8 @@ from infoset.models.event_window import StreamEvent, stream_events
 from infoset.models.streaming import Stream
 
 from .config import LatencyOptions
+from .latency_columns import COLUMNS
 
-COLUMNS = (
-    "forecaster",
-    "attention",
-    "workload",
-    "history_length",
-    "num_forecasts",
-    "p50_us",
-    "p95_us",
-    "p99_us",
-    "state_bytes",
-    "times_us",
-    "undefined",
-)
 _NS_PER_US = 1_000.0
 
 
@@ -91,14 +79,13 @@ def measure_latency(
     last = samples.history.last
     lengths = sorted({*options.history_lengths, *(() if last is None else (last,))})
     rows: list[dict[str, object]] = []
-    for length in lengths:
-        for workload, history in (
-            ("fresh", History(last=length)),
-            ("streaming", History()),
-        ):
-            found = _measured(networks, tape, length, history, options)
-            about = {"workload": workload, "history_length": length}
-            rows += [about | row for row in found]
+    with quiet_measurement():
+        for length in lengths:
+            workloads = {"fresh": History(last=length), "streaming": History()}
+            for workload, history in workloads.items():
+                found = _measured(networks, tape, length, history, options)
+                about = {"workload": workload, "history_length": length}
+                rows += [about | row for row in found]
     return latency_table(rows)
 
 
@@ -164,14 +151,13 @@ def _timed(
     times: dict[str, list[float]] = {name: [] for name in names}
     # Forks all start from the same state: a short tape may be read again.
     turns = islice(cycle(events[length:]), options.num_warm_up + options.num_forecasts)
-    with quiet_measurement():
-        for stream in streams.values():
-            for event in events[:length]:
-                stream.update(event)
-        for turn, event in enumerate(turns):
-            first = turn % len(names)
-            for name in names[first:] + names[:first]:
-                times[name].append(_duration(streams[name].fork(), event))
+    for stream in streams.values():
+        for event in events[:length]:
+            stream.update(event)
+    for turn, event in enumerate(turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            times[name].append(_duration(streams[name].fork(), event))
     return {
         name: np.array(taken[options.num_warm_up :]) for name, taken in times.items()
     }
@@ -187,7 +173,10 @@ def _duration(stream: Stream, event: StreamEvent) -> float:
 
 @contextmanager
 def quiet_measurement() -> Iterator[None]:
-    """One torch thread and no garbage collection, both restored afterwards."""
+    """One torch thread and no garbage collection, both restored afterwards.
+
+    Collecting what there is takes as long as hundreds of forecasts: once for a table.
+    """
     threads = torch.get_num_threads()
     was_enabled = gc.isenabled()
     torch.set_num_threads(1)

@@ -62,15 +62,12 @@ def measure_single_forecasts(
     newest = np.arange(len(samples))[-options.num_forecasts :]
     alone = [information_set_alone(samples, int(row)) for row in newest]
     length = int(np.median(samples.num_events[newest]))
-    rows = [
-        {
-            "forecaster": name,
-            "workload": "fresh",
-            "history_length": length,
-            **summary(_timed(forecaster, alone, options)),
-        }
-        for name, forecaster in forecasters.items()
-    ]
+    about = {"workload": "fresh", "history_length": length}
+    with quiet_measurement():
+        rows = [
+            {"forecaster": name, **about, **summary(_timed(forecaster, alone, options))}
+            for name, forecaster in forecasters.items()
+        ]
     return latency_table(rows)
 
 
@@ -91,13 +88,12 @@ def _timed(
 ) -> np.ndarray:
     """Return the microseconds of single forecasts, those to warm up left out."""
     times: list[float] = []
-    with quiet_measurement():
-        begun = time.monotonic()
-        for turn in range(options.num_warm_up + options.num_forecasts):
-            times.append(_duration(forecaster, alone[turn % len(alone)]))
-            slow = time.monotonic() - begun > _LONGEST_SECONDS
-            if slow and len(times) >= _FEWEST:
-                break
+    begun = time.monotonic()
+    for turn in range(options.num_warm_up + options.num_forecasts):
+        times.append(_duration(forecaster, alone[turn % len(alone)]))
+        slow = time.monotonic() - begun > _LONGEST_SECONDS
+        if slow and len(times) >= _FEWEST:
+            break
     kept = min(options.num_warm_up, len(times) - _FEWEST)
     return np.array(times[kept:])
 

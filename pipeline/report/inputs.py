@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from infoset.pipeline.latency_columns import SUMMARY, TIMES
+
 _REQUIRED = ("config.yaml", "forecasts.parquet", "scores.json")
 _FORECAST_COLUMNS = (
     "forecaster",
@@ -63,19 +65,6 @@ _PAIRS = (
     "num_times",
     "undefined",
 )
-_LATENCY = (
-    "forecaster",
-    "attention",
-    "workload",
-    "history_length",
-    "num_forecasts",
-    "p50_us",
-    "p95_us",
-    "p99_us",
-    "state_bytes",
-    "undefined",
-)
-_TIMES = "times_us"  # of single forecasts, a list in each row
 _CHECKS = (
     "level",
     "name",
@@ -276,8 +265,8 @@ def _ranked(scores: Mapping[str, Any]) -> pd.DataFrame:
 
 def _latency(path: Path) -> pd.DataFrame:
     rows = _parquet(path).to_dict("records") if path.is_file() else []
-    taken = [() if row.get(_TIMES) is None else tuple(row[_TIMES]) for row in rows]
-    return _table(rows, _LATENCY).assign(**{_TIMES: pd.Series(taken, dtype=object)})
+    taken = [() if row.get(TIMES) is None else tuple(row[TIMES]) for row in rows]
+    return _table(rows, SUMMARY).assign(**{TIMES: pd.Series(taken, dtype=object)})
 
 
 def _forecasts(path: Path, config: Mapping[str, Any]) -> pd.DataFrame:

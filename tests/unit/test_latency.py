@@ -15,7 +15,8 @@ from infoset.models.attention_forecaster import AttentionForecaster
 from infoset.models.baselines import BoostedQuantiles, EwmaQuantiles, RidgeQuantiles
 from infoset.models.settings import NetworkSize, Training
 from infoset.pipeline.config import LatencyOptions
-from infoset.pipeline.latency import COLUMNS, measure_latency
+from infoset.pipeline.latency import measure_latency
+from infoset.pipeline.latency_columns import COLUMNS
 from infoset.pipeline.single_forecasts import (
     information_set_alone,
     measure_single_forecasts,
