@@ -67,10 +67,12 @@ def test_the_readme_s_own_log_and_forecaster_run(
     place: Path, *, with_sources: bool
 ) -> None:
     config = place / "closes.yaml"
+    # The test above fits them; here it does not matter what is fitted beside it.
+    text = re.sub(r"  (ridge|boosting|linear|softmax): .*\n", "", config.read_text())
     if not with_sources:
-        text = re.sub(r"sources:\n(  .*\n)+", "", config.read_text())
+        text = re.sub(r"sources:\n(  .*\n)+", "", text)
         assert "sources" not in text
-        config.write_text(text)
+    config.write_text(text)
     told = run(place, "-c", block("python"))
     assert "mine" in told
     assert "scaled_pinball" in told
