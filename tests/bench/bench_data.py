@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -149,7 +150,7 @@ def _as_of(file: Path, points: pd.DataFrame, results: Table) -> int:
         )
     asked = pl.from_pandas(points)
 
-    def joined() -> list[pl.DataFrame]:
+    def joined(frames: dict[str, pl.DataFrame]) -> list[pl.DataFrame]:
         answers = []
         for place, stream in enumerate(STREAMS):
             market = place == MARKET_STREAM
@@ -165,13 +166,25 @@ def _as_of(file: Path, points: pd.DataFrame, results: Table) -> int:
             )
         return answers
 
-    seconds, peer = _in_turn(lambda: known_at_points(log, points), joined)
+    def sorted_and_joined() -> list[pl.DataFrame]:
+        return joined({name: frames[name].sort("available_at") for name in frames})
+
+    seconds, peer = _in_turn(
+        lambda: known_at_points(log, points), lambda: joined(frames)
+    )
     _check(log, points)
     row = (
         f"as_of of {len(STREAMS)} streams, revisions respected",
         "polars join_asof, sorted before, blind to revisions",
     )
-    return _judge(results, row, seconds, peer, bar=1.0)
+    missed = _judge(results, row, seconds, peer, bar=1.0)
+    # A log that was not asked before prepares its streams first.
+    seconds, peer = _in_turn(
+        lambda: known_at_points(replace(log), points), sorted_and_joined
+    )
+    row = ("the same of a new log, whose streams are prepared", "polars sort and join")
+    _judge(results, row, seconds, peer, bar=None)
+    return missed
 
 
 def _check(log: EventLog, points: pd.DataFrame) -> None:
@@ -210,13 +223,19 @@ def _in_turn(
 
 
 def _judge(
-    results: Table, row: tuple[str, str], seconds: float, peer: float, *, bar: float
+    results: Table,
+    row: tuple[str, str],
+    seconds: float,
+    peer: float,
+    *,
+    bar: float | None,
 ) -> int:
     ratio = seconds / peer
-    verdict = "PASS" if ratio <= bar else "FAIL"
+    missed = bar is not None and ratio > bar
+    verdict = "" if bar is None else f"{bar} x {'FAIL' if missed else 'PASS'}"
     cells = (row[0], f"{seconds:.2f}", row[1], f"{peer:.2f}", f"{ratio:.2f}")
-    results.add_row(*cells, f"{bar} x {verdict}")
-    return int(ratio > bar)
+    results.add_row(*cells, verdict)
+    return int(missed)
 
 
 if __name__ == "__main__":
