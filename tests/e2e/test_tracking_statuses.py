@@ -214,7 +214,9 @@ assert mlflow.active_run() is None
 @pytest.mark.slow
 def test_ctrl_c_from_outside_is_killed(empty_store: Path, tmp_path: Path) -> None:
     shutil.copy(empty_store, tmp_path / "mlflow.db")
+    # A shell starts background jobs with this signal ignored, and tests may be in one.
     waiting = """
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with open_tracker("one") as tracker:
     print("ready", flush=True)
     time.sleep(60)
