@@ -21,7 +21,7 @@ from .fitted import FittedOn
 from .forecasts import LEVELS, Forecasts
 from .kernels import AttentionKernel, LinearKernel, SoftmaxKernel
 from .network import Network
-from .settings import NetworkSize, Training
+from .settings import LinearAttention, NetworkSize, Training
 from .streaming import StateStream, Stream, WindowStream
 from .training import FitRecord, fit_network
 
@@ -35,8 +35,8 @@ class AttentionForecaster:
     Parameters
     ----------
     attention : {'linear', 'softmax'}
-    feature_map_name : str
-        Of the linear attention; softmax has none.
+    linear : LinearAttention
+        Settings of the linear attention; softmax has none.
     size : NetworkSize
     training : Training
     seed : int
@@ -49,14 +49,14 @@ class AttentionForecaster:
         self,
         attention: Attention,
         *,
-        feature_map_name: str = "elu1",
+        linear: LinearAttention | None = None,
         size: NetworkSize | None = None,
         training: Training | None = None,
         seed: int = 0,
         levels: tuple[float, ...] = LEVELS,
     ) -> None:
         self.attention: Attention = attention
-        self.feature_map_name = feature_map_name
+        self.linear = linear or LinearAttention()
         self.size = size or NetworkSize()
         self.training = training or Training()
         self.seed = seed
@@ -148,7 +148,7 @@ class AttentionForecaster:
         folder.mkdir(parents=True, exist_ok=True)
         spec = {
             "attention": self.attention,
-            "feature_map": self.feature_map_name,
+            "linear": self.linear.model_dump(),
             "size": self.size.model_dump(),
             "training": self.training.model_dump(),
             "seed": self.seed,
@@ -170,7 +170,7 @@ class AttentionForecaster:
         spec = json.loads(spec_path.read_text())
         forecaster = cls(
             spec["attention"],
-            feature_map_name=spec["feature_map"],
+            linear=LinearAttention(**spec["linear"]),
             size=NetworkSize(**spec["size"]),
             training=Training(**spec["training"]),
             seed=spec["seed"],
@@ -193,16 +193,32 @@ class AttentionForecaster:
 
     def _build(self, statistics: ChannelStatistics, *, base: np.ndarray) -> Network:
         return Network(
-            self._kernel(),
+            self._kernels(),
             self.size,
             statistics,
             base=torch.from_numpy(base),
         )
 
-    def _kernel(self) -> AttentionKernel:
+    def _kernels(self) -> list[AttentionKernel]:
+        """Return the attention of each layer and of the readout."""
+        count = self.size.num_layers + 1
         if self.attention == "softmax":
-            return SoftmaxKernel()
-        return LinearKernel(feature_map(self.feature_map_name))
+            return [SoftmaxKernel() for _ in range(count)]
+        # Random features have a seed of their own: no other weight changes with them.
+        seeds = np.random.SeedSequence(self.seed).generate_state(count)
+        return [
+            LinearKernel(
+                feature_map(
+                    self.linear.feature_map,
+                    width=self.size.width // self.size.num_heads,
+                    num_heads=self.size.num_heads,
+                    num_features=self.linear.num_features,
+                    seed=int(seed),
+                ),
+                floor=self.linear.denominator_floor,
+            )
+            for seed in seeds
+        ]
 
     def _trained(self) -> Network:
         if self.network is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from .attention import (
     FeatureMap,
@@ -57,11 +56,21 @@ class AttentionKernel(Protocol):
         """Return what each query reads from a state; the state stays as it is."""
 
 
-@dataclass(frozen=True)
-class LinearKernel:
-    """Causal linear attention with a feature map."""
+class LinearKernel(nn.Module):
+    """Causal linear attention with a feature map.
 
-    feature_map: FeatureMap
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        Its weights, where it has any, become those of the kernel.
+    floor : float
+        Of the denominator, see `linear_attention`.
+    """
+
+    def __init__(self, feature_map: FeatureMap, *, floor: float = 0.0) -> None:
+        super().__init__()
+        self.feature_map = feature_map
+        self.floor = floor
 
     def attend(
         self,
@@ -82,6 +91,7 @@ class LinearKernel:
             mask=mask,
             decay=decay,
             initial_state=_own(state, LinearState),
+            floor=self.floor,
         )
 
     def absorb(
@@ -108,11 +118,10 @@ class LinearKernel:
     ) -> Float[Tensor, "B H P V"]:
         """See `read_linear`."""
         own = _known(state, LinearState)
-        return read_linear(q, own, feature_map=self.feature_map)
+        return read_linear(q, own, feature_map=self.feature_map, floor=self.floor)
 
 
-@dataclass(frozen=True)
-class SoftmaxKernel:
+class SoftmaxKernel(nn.Module):
     """Causal softmax attention with a cache of keys and values."""
 
     def attend(

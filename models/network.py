@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,8 +37,8 @@ class Network(nn.Module):
 
     Parameters
     ----------
-    kernel : AttentionKernel
-        The attention of every layer.
+    kernels : sequence of AttentionKernel
+        The attention of each layer, and of the readout last.
     size : NetworkSize
     statistics : ChannelStatistics
         Of the training span.
@@ -47,7 +48,7 @@ class Network(nn.Module):
 
     def __init__(
         self,
-        kernel: AttentionKernel,
+        kernels: Sequence[AttentionKernel],
         size: NetworkSize,
         statistics: ChannelStatistics,
         *,
@@ -55,6 +56,7 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding = EventEmbedding(statistics, size.width)
+        *inner, last = kernels
         self.blocks = nn.ModuleList(
             CausalBlock(
                 kernel,
@@ -63,10 +65,10 @@ class Network(nn.Module):
                 dropout=size.dropout,
                 forgetting=size.forgetting,
             )
-            for _ in range(size.num_layers)
+            for kernel in inner
         )
         self.readout = Readout(
-            kernel,
+            last,
             width=size.width,
             num_heads=size.num_heads,
             dropout=size.dropout,

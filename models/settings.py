@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import not_
+from typing import Annotated, Literal
+
 from pydantic import Field, model_validator
 
 from infoset.data.strict import Strict
@@ -33,6 +36,41 @@ class NetworkSize(Strict):
             raise ValueError(
                 f"must have a width that is a multiple of num_heads; got "
                 f"{self.width} and {self.num_heads}."
+            )
+        return self
+
+
+FeatureMapName = Literal[
+    "elu1", "favor", "hedgehog", "identity", "relu", "squared_relu"
+]
+
+
+class LinearAttention(Strict):
+    """The linear attention of all layers.
+
+    Attributes
+    ----------
+    feature_map : str
+    num_features : int, optional
+        R of favor; by default the width of a head.
+    denominator_floor : float
+        What to divide by where the sum of weights is smaller; 0 = never. It changes
+        the formula: weights then add up to less than one.
+    """
+
+    # Settings that are off are not written: older configurations keep their digests.
+    feature_map: FeatureMapName = "elu1"
+    num_features: Annotated[int | None, Field(ge=1, exclude_if=not_)] = None
+    denominator_floor: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, exclude_if=not_)
+    ] = 0.0
+
+    @model_validator(mode="after")
+    def _features_of_favor(self) -> LinearAttention:
+        if self.num_features is not None and self.feature_map != "favor":
+            raise ValueError(
+                "must have no num_features but for feature_map favor; got "
+                f"{self.num_features} for {self.feature_map}."
             )
         return self
 

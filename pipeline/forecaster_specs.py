@@ -10,9 +10,8 @@ from pydantic import Field
 
 from infoset.data.strict import Strict
 from infoset.models.forecasts import Forecaster
-from infoset.models.settings import NetworkSize, Training
+from infoset.models.settings import LinearAttention, NetworkSize, Training
 
-FeatureMapName = Literal["elu1", "relu", "squared_relu", "identity"]
 ENTRY_POINTS = "infoset.forecasters"
 
 
@@ -50,11 +49,10 @@ class Boosting(Strict):
     revision_features: RevisionFeatures = False
 
 
-class Linear(Strict):
-    """Causal linear attention."""
+class Linear(LinearAttention):
+    """Causal linear attention; see `models.settings.LinearAttention`."""
 
     kind: Literal["linear"]
-    feature_map: FeatureMapName = "elu1"
 
 
 class Softmax(Strict):
@@ -121,7 +119,7 @@ def build_forecaster(
         case Linear():
             forecaster = AttentionForecaster(
                 "linear",
-                feature_map_name=spec.feature_map,
+                linear=LinearAttention(**spec.model_dump(exclude={"kind"})),
                 size=network,
                 training=training,
                 seed=seed,

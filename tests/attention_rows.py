@@ -19,7 +19,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from infoset.models.attention import (
+    ExponentialMap,
+    Favor,
     FeatureMap,
+    Hedgehog,
     LinearState,
     SoftmaxState,
     absorb_linear,
@@ -49,9 +52,28 @@ def both_signs(x: Tensor) -> Tensor:
     return torch.cat([x.relu(), (-x).relu().square()], dim=-1)
 
 
+class AnyFavor(ExponentialMap):
+    """Random features for rows of any width."""
+
+    def exponents(self, x: Tensor, /) -> Tensor:
+        return Favor(x.shape[-1], 6, seed=3).exponents(x)
+
+
+def any_hedgehog(x: Tensor) -> Tensor:
+    """Return learned features of rows of any width, from a matrix that is not the first."""
+    phi = Hedgehog(x.shape[-1])
+    generator = torch.Generator().manual_seed(4)
+    with torch.no_grad():
+        phi.weight.add_(torch.randn(phi.weight.shape, generator=generator))
+    features: Tensor = phi(x)
+    return features
+
+
 MAPS: dict[str, FeatureMap] = {
     **{name: feature_map(name) for name in ("elu1", "relu", "squared_relu")},
     "both_signs": both_signs,
+    "favor": AnyFavor(),
+    "hedgehog": any_hedgehog,
 }
 
 
@@ -189,7 +211,8 @@ def state_tensors(state: State) -> dict[str, Tensor]:
 def replaced(state: State, tensors: dict[str, Tensor]) -> State:
     """Return the same kind of state with other tensors."""
     if isinstance(state, LinearState):
-        return LinearState(S=tensors["S"], z=tensors["z"], count=state.count)
+        m = None if state.m is None else state.m.to(tensors["S"].dtype)
+        return LinearState(S=tensors["S"], z=tensors["z"], count=state.count, m=m)
     return SoftmaxState(
         keys=tensors["keys"],
         values=tensors["values"],

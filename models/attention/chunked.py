@@ -17,12 +17,42 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from .fading import Fading, Levels, fading
+from .fading import Clock, Fading, fading
+from .ratio import ratio, with_ones
 
 # Bounds the memory of a span's triangles, and the rounding error of its sums: spans
 # are added up one after the other.
 _SPAN_TOKENS = 4096
 _SPAN_CHUNKS = 64
+
+
+def chunked_attention(
+    query: Float[Tensor, "B H T R"],
+    key: Float[Tensor, "B H T R"],
+    v: Float[Tensor, "B H T V"],
+    *,
+    inclusive: bool,
+    carry: Float[Tensor, "B H R W"],
+    chunk_size: int,
+    clock: Clock | None,
+    floor: float,
+) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H R W"]]:
+    """Return outputs and the state after the last row, at its key level.
+
+    Arguments are those of `fused_attention`, with features in place of a map, and
+    zeros in hidden rows of features and values.
+    """
+    if clock is not None and clock.time.requires_grad:
+        # The levels are constants; this factor is one and carries the gradient.
+        own = (clock.time - clock.time.detach()).exp().to(key.dtype)
+        key = key * own[..., None]
+    sums, end = prefix_sums(
+        *(query, key, with_ones(v), carry),
+        inclusive=inclusive,
+        chunk_size=chunk_size,
+        clock=clock,
+    )
+    return ratio(sums, floor=floor), end
 
 
 def prefix_sums(
@@ -33,7 +63,7 @@ def prefix_sums(
     *,
     inclusive: bool,
     chunk_size: int,
-    levels: Levels | None = None,
+    clock: Clock | None = None,
 ) -> tuple[Float[Tensor, "B H T W"], Float[Tensor, "B H R W"]]:
     """Return sum_j (q_i . k_j) v_j over the rows j that row i may read, and the rest.
 
@@ -48,7 +78,7 @@ def prefix_sums(
         Whether row i reads itself.
     chunk_size : int
         Rows per chunk.
-    levels : Levels, optional
+    clock : Clock, optional
         Forgetting; None = none.
 
     Returns
@@ -68,11 +98,11 @@ def prefix_sums(
         rows = slice(start, start + span)
         q_part, k_part, v_part = (_in_chunks(x[:, :, rows], chunk) for x in (q, k, v))
         fade = None
-        if levels is not None:
-            base = functional.pad(levels.key, (1, 0))[:, :, start]
+        if clock is not None:
+            base = functional.pad(clock.key, (1, 0))[:, :, start]
             key, query = (
                 _in_chunks(x[:, :, rows, None], chunk, mode="replicate")[..., 0]
-                for x in (levels.key, levels.query)
+                for x in (clock.key, clock.query)
             )
             fade = fading(key, query, base, inclusive=inclusive, dtype=q.dtype)
         read, carry = _span(q_part, k_part, v_part, carry, fade, inclusive=inclusive)

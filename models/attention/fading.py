@@ -5,16 +5,64 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
+
+from .visibility import key_levels, query_levels
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """The exponents at which rows are added and read; constants (see visibility)."""
+class Clock:
+    """When rows are added and read, in exponents of forgetting since the first row.
 
+    Parameters
+    ----------
+    time : float64 Tensor of shape [B, H, T]
+        Running sum of the exponents; carries the gradient.
+    key, query : float64 Tensor of shape [B, H, T]
+        The levels at which rows are added and read; constants (see `visibility`).
+    """
+
+    time: Float[Tensor, "B H T"]
     key: Float[Tensor, "B H T"]
     query: Float[Tensor, "B H T"]
+
+    @classmethod
+    def of(
+        cls,
+        time: Float[Tensor, "B H T"],
+        mask: Bool[Tensor, "B T"] | None,
+        *,
+        inclusive: bool,
+    ) -> Clock:
+        """Return the clock of rows at `time`."""
+        key = key_levels(time, mask)
+        return cls(time, key, query_levels(key, inclusive=inclusive))
+
+    def padded(self, missing: int) -> Clock:
+        """Return the clock with rows added that stand still."""
+        if not missing:
+            return self
+        padded = (
+            functional.pad(x, (0, missing), mode="replicate")
+            for x in (self.time, self.key, self.query)
+        )
+        return Clock(*padded)
+
+    def silence(self) -> Float[Tensor, "B H 1"]:
+        """Return what is left, at the last row, of sums at the last visible one's level."""
+        return torch.exp(self.key[..., -1:] - self.time[..., -1:])
+
+
+def clock_of(
+    decay: Float[Tensor, "B H T"] | None, growth: Float[Tensor, "B H T"] | None
+) -> Float[Tensor, "B H T"] | None:
+    """Return the running sum of all that fades rows, in float64; None if nothing does."""
+    if decay is None:
+        return growth
+    clock = decay.double().cumsum(-1)
+    return clock if growth is None else clock + growth
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,18 +15,32 @@ from torch import Tensor
 
 @runtime_checkable
 class FeatureMap(Protocol):
-    """Any callable from [..., K] to non-negative features [..., R], row by row.
+    """Any callable from [B, H, T, K] to non-negative features [B, H, T, R], row by row.
 
     A row's features may depend on that row alone: a statistic taken over time would let
-    later rows into earlier outputs. A map that needs a running maximum for its scale
-    (random features of the softmax kernel) fits into `linear_attention` as forgetting:
-    a growth of the maximum by m multiplies the state by exp(-m), which is what `decay`
-    does, and the common scale cancels in the ratio.
+    later rows into earlier outputs.
     """
 
     def __call__(self, x: Tensor, /) -> Tensor:
         """Return the features of `x`."""
         ...
+
+
+class ExponentialMap(ABC):
+    """A map whose features are exponentials, which alone could overflow.
+
+    Attention never calls it, but works with `exponents` relative to a maximum: of a
+    query's own for the query, and the running one of the keys so far, which the state
+    keeps (see `stabilised`).
+    """
+
+    @abstractmethod
+    def exponents(self, x: Tensor, /) -> Tensor:
+        """Return the logarithms of the features of `x`; differentiable."""
+
+    def __call__(self, x: Tensor, /) -> Tensor:
+        """Return the features of `x`."""
+        return self.exponents(x).exp()
 
 
 class PointwiseMap(ABC):
@@ -141,33 +155,17 @@ class Identity:
         return "Identity()"
 
 
-_MAPS: dict[str, type[PointwiseMap] | type[Identity]] = {
-    "elu1": Elu1,
-    "identity": Identity,
-    "relu": Relu,
-    "squared_relu": SquaredRelu,
-}
+class Given(PointwiseMap):
+    """Features as they are: what other maps have returned already."""
 
+    def __call__(self, x: Tensor, /) -> Tensor:
+        """Return `x` itself."""
+        return x
 
-def feature_map(name: str) -> FeatureMap:
-    """Return the feature map called `name`.
+    def write(self, x: Tensor, out: Tensor, scratch: Tensor) -> None:  # noqa: ARG002
+        """Copy `x` to `out`."""
+        out.copy_(x)
 
-    Parameters
-    ----------
-    name : str
-        One of elu1, identity, relu, squared_relu.
-
-    Raises
-    ------
-    ValueError
-        If no map has that name.
-    """
-    if name not in _MAPS:
-        message = f"feature_map must be one of {', '.join(_MAPS)}; got {name!r}."
-        raise ValueError(message)
-    return _MAPS[name]()
-
-
-def as_feature_map(chosen: FeatureMap | str) -> FeatureMap:
-    """Return `chosen`, looked up where it is a name."""
-    return feature_map(chosen) if isinstance(chosen, str) else chosen
+    def slope(self, features: Tensor, out: Tensor) -> None:  # noqa: ARG002
+        """Write one everywhere; whoever gave the features minds the hidden rows."""
+        out.fill_(1)

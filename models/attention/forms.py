@@ -1,60 +1,99 @@
-"""Three ways to the same linear attention, and the choice between them.
+"""The ways to the same linear attention, and the choice between them.
 
-One row is added directly. On a CPU, maps that work number by number go through fused
-blocks. Everything else goes through the chunked sums.
+One row is added directly. On a CPU, sequences go through fused blocks. Other devices,
+compilers and function transforms get the same sums in plain torch.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn import functional
 
-from .chunked import prefix_sums
-from .fading import Levels
-from .feature_maps import FeatureMap, PointwiseMap
+from .chunked import chunked_attention, prefix_sums
+from .fading import Clock, clock_of
+from .feature_maps import FeatureMap, Given, PointwiseMap
+from .features import Keys, key_features, query_features
 from .fused import fused_attention
+from .ratio import ratio, with_ones
 from .state import LinearState
-from .visibility import key_levels, query_levels, usable_queries, without_hidden
+from .visibility import without_hidden
+
+_GIVEN = Given()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What an attention is asked for, besides its rows.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    inclusive : bool
+    mask : bool Tensor of shape [B, T], optional
+    decay : Tensor of shape [B, H, T], optional
+    before : LinearState, optional
+        In the type of the sums.
+    floor : float
+        Of the denominator.
+    """
+
+    phi: FeatureMap
+    inclusive: bool
+    mask: Bool[Tensor, "B T"] | None
+    decay: Float[Tensor, "B H T"] | None
+    before: LinearState | None
+    floor: float
+
+    def clock(self, keys: Keys) -> Clock | None:
+        """Return when rows are added and read, if anything fades them."""
+        time = clock_of(self.decay, keys.growth)
+        if time is None or not time.shape[-1]:
+            return None
+        return Clock.of(time, self.mask, inclusive=self.inclusive)
+
+    def carry(
+        self, keys: Keys, v: Float[Tensor, "B H T V"]
+    ) -> Float[Tensor, "B H R W"]:
+        """Return S and z before the first row, joined."""
+        if self.before is None:
+            return empty_sums(keys.features, v)
+        return joined(self.before)
+
+    def state_after(
+        self,
+        sums: Float[Tensor, "B H R W"],
+        keys: Keys,
+        clock: Clock | None,
+        q: Float[Tensor, "B H T K"],
+    ) -> LinearState:
+        """Return the state of sums at the level of the last visible row."""
+        if clock is not None:
+            sums = sums * clock.silence().to(sums.dtype)[..., None]
+        return separated(sums, count_after(q, self.mask, self.before), keys)
 
 
 def attend(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B H T K"],
     v: Float[Tensor, "B H T V"],
-    phi: FeatureMap,
+    call: Call,
     *,
-    inclusive: bool,
-    mask: Bool[Tensor, "B T"] | None,
-    decay: Float[Tensor, "B H T"] | None,
-    before: LinearState | None,
     chunk_size: int | None,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Return outputs and the state after; see `linear_attention` for the arguments."""
     length = q.shape[2]
-    if length == 1 and mask is None:
-        return step(q, k, v, phi, inclusive=inclusive, decay=decay, before=before)
-    size = chunk_size or balanced_chunk(length, v.shape[-1], forget=decay is not None)
-    if q.numel() and q.device.type == "cpu" and isinstance(phi, PointwiseMap):
-        return fused(
-            *(q, k, v, phi),
-            inclusive=inclusive,
-            mask=mask,
-            decay=decay,
-            before=before,
-            size=size,
-        )
-    return chunked(
-        *(q, k, v, phi),
-        inclusive=inclusive,
-        mask=mask,
-        decay=decay if length else None,
-        before=before,
-        size=size,
+    if length == 1 and call.mask is None:
+        return step(q, k, v, call)
+    size = chunk_size or balanced_chunk(
+        length, v.shape[-1], forget=call.decay is not None
     )
+    if q.numel() and q.device.type == "cpu" and not _is_transformed():
+        return fused(q, k, v, call, size=size)
+    return chunked(q, k, v, call, size=size)
 
 
 def balanced_chunk(length: int, width: int, *, forget: bool) -> int:
@@ -72,154 +111,120 @@ def step(
     q: Float[Tensor, "B H 1 K"],
     k: Float[Tensor, "B H 1 K"],
     v: Float[Tensor, "B H 1 V"],
-    phi: FeatureMap,
-    *,
-    inclusive: bool,
-    decay: Float[Tensor, "B H 1"] | None,
-    before: LinearState | None,
+    call: Call,
 ) -> tuple[Float[Tensor, "B H 1 V"], LinearState]:
     """Add one visible row: S = S + phi(k) v', z = z + phi(k)."""
-    query, key = phi(q), phi(k)
-    count = count_after(q, None, before)
-    old = before or separated(empty_sums(key, v), torch.zeros_like(count))
+    keys = key_features(call.phi, k, None, call.before)
+    query = query_features(call.phi, q, None)
+    count = count_after(q, None, call.before)
+    old = call.before or separated(
+        empty_sums(keys.features, v), torch.zeros_like(count), keys
+    )
     S, z = old.S, old.z
-    if decay is not None:
-        fade = torch.exp(-decay.to(S.dtype))
+    clock = clock_of(call.decay, keys.growth)
+    if clock is not None:
+        fade = torch.exp(-clock.to(S.dtype))
         S, z = S * fade[..., None], z * fade
-    new = LinearState(S=torch.addcmul(S, key.mT, v), z=z + key[:, :, 0], count=count)
+    new = LinearState(
+        S=torch.addcmul(S, keys.features.mT, v),
+        z=z + keys.features[:, :, 0],
+        count=count,
+        m=keys.m,
+    )
     # What has faded reads the same as before, by a common factor: the old state is
     # read as it was, so that a long silence cannot underflow it.
-    return read(query, new if inclusive else old), new
+    return read(query, new if call.inclusive else old, floor=call.floor), new
 
 
 def chunked(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B H T K"],
     v: Float[Tensor, "B H T V"],
-    phi: FeatureMap,
+    call: Call,
     *,
-    inclusive: bool,
-    mask: Bool[Tensor, "B T"] | None,
-    decay: Float[Tensor, "B H T"] | None,
-    before: LinearState | None,
     size: int,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Sum chunk by chunk; any feature map on any device."""
-    query, key = query_features(phi, q, mask), key_features(phi, k, mask)
-    clock, levels = _clock(decay, mask, inclusive=inclusive)
-    if clock is not None:
-        # The levels are constants; this factor is one and carries the gradient.
-        own = (clock - clock.detach()).exp().to(key.dtype)
-        key = key * own[..., None]
-    sums, end = prefix_sums(
-        query,
-        key,
-        with_ones(without_hidden(v, mask)),
-        empty_sums(key, v) if before is None else joined(before),
-        inclusive=inclusive,
+    keys = key_features(call.phi, k, call.mask, call.before)
+    clock = call.clock(keys)
+    y, end = chunked_attention(
+        query_features(call.phi, q, call.mask),
+        keys.features,
+        without_hidden(v, call.mask),
+        inclusive=call.inclusive,
+        carry=call.carry(keys, v),
         chunk_size=size,
-        levels=levels,
+        clock=clock,
+        floor=call.floor,
     )
-    end = _at_last_row(end, clock, levels)
-    return ratio(sums[..., :-1], sums[..., -1:]), separated(
-        end, count_after(q, mask, before)
-    )
+    return y, call.state_after(end, keys, clock, q)
 
 
 def fused(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B H T K"],
     v: Float[Tensor, "B H T V"],
-    phi: PointwiseMap,
+    call: Call,
     *,
-    inclusive: bool,
-    mask: Bool[Tensor, "B T"] | None,
-    decay: Float[Tensor, "B H T"] | None,
-    before: LinearState | None,
     size: int,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
-    """Work on blocks, with features and division inside."""
-    clock, levels = _clock(decay, mask, inclusive=inclusive)
+    """Work on blocks; maps that work number by number are computed inside."""
+    if isinstance(call.phi, PointwiseMap):
+        phi, query, keys = call.phi, q, Keys(k)
+    else:
+        phi, query = _GIVEN, query_features(call.phi, q, call.mask)
+        keys = key_features(call.phi, k, call.mask, call.before)
+    clock = call.clock(keys)
     y, end = fused_attention(
-        *(q, k, v, phi),
-        inclusive=inclusive,
-        mask=mask,
-        carry=empty_sums(k, v) if before is None else joined(before),
+        *(query, keys.features, v, phi),
+        inclusive=call.inclusive,
+        mask=call.mask,
+        carry=call.carry(keys, v),
         chunk_size=size,
         clock=clock,
-        levels=levels,
+        floor=call.floor,
     )
-    end = _at_last_row(end, clock, levels)
-    return y, separated(end, count_after(q, mask, before))
+    return y, call.state_after(end, keys, clock, q)
 
 
-def _clock(
-    decay: Float[Tensor, "B H T"] | None,
-    mask: Bool[Tensor, "B T"] | None,
-    *,
-    inclusive: bool,
-) -> tuple[Float[Tensor, "B H T"] | None, Levels | None]:
-    """Return the running sum of the exponents, and the levels of rows on it."""
-    if decay is None:
-        return None, None
-    clock = decay.double().cumsum(-1)
-    key = key_levels(clock, mask)
-    return clock, Levels(key=key, query=query_levels(key, inclusive=inclusive))
+def absorb(
+    k: Float[Tensor, "B H T K"], v: Float[Tensor, "B H T V"], call: Call
+) -> LinearState:
+    """Return the state after all rows, from one product."""
+    keys = key_features(call.phi, k, call.mask, call.before)
+    features, sums = keys.features, call.carry(keys, v)
+    clock = clock_of(call.decay, keys.growth)
+    if clock is not None and k.shape[2]:
+        left = (clock - clock[..., -1:]).exp().to(v.dtype)
+        features = features * left[..., None]
+        sums = sums * (-clock[..., -1:]).exp().to(v.dtype)[..., None]
+    sums = sums + features.mT @ with_ones(without_hidden(v, call.mask))
+    return separated(sums, count_after(k, call.mask, call.before), keys)
 
 
-def _at_last_row(
-    sums: Float[Tensor, "B H R W"],
-    clock: Float[Tensor, "B H T"] | None,
-    levels: Levels | None,
-) -> Float[Tensor, "B H R W"]:
-    """Fade sums from the level of the last visible row to that of the last row."""
-    if clock is None or levels is None:
-        return sums
-    fade = torch.exp(levels.key[..., -1:] - clock[..., -1:])
-    return sums * fade.to(sums.dtype)[..., None]
+def denominators(
+    q: Float[Tensor, "B H T K"], k: Float[Tensor, "B H T K"], call: Call
+) -> Float[Tensor, "B H T"]:
+    """Return the sums of the weights alone."""
+    keys = key_features(call.phi, k, call.mask, call.before)
+    ones = keys.features.new_ones(*k.shape[:3], 1)
+    sums, _ = prefix_sums(
+        query_features(call.phi, q, call.mask),
+        keys.features,
+        ones,
+        call.carry(keys, ones[..., :0]),
+        inclusive=call.inclusive,
+        chunk_size=balanced_chunk(k.shape[2], 1, forget=call.decay is not None),
+        clock=call.clock(keys),
+    )
+    return sums[..., 0]
 
 
 def read(
-    query: Float[Tensor, "B H P R"], state: LinearState
+    query: Float[Tensor, "B H P R"], state: LinearState, *, floor: float
 ) -> Float[Tensor, "B H P V"]:
     """Return what features of queries read from a whole state."""
-    return ratio(query @ state.S, query @ state.z[..., None])
-
-
-def key_features(
-    phi: FeatureMap, k: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"] | None
-) -> Float[Tensor, "B H T R"]:
-    """Return the features of keys; zeros in hidden rows."""
-    return without_hidden(phi(without_hidden(k, mask)), mask)
-
-
-def query_features(
-    phi: FeatureMap, q: Float[Tensor, "B H T K"], mask: Bool[Tensor, "B T"] | None
-) -> Float[Tensor, "B H T R"]:
-    """Return the features of queries; zeros in hidden rows that cannot be read."""
-    if mask is None:
-        return phi(q)
-    usable = usable_queries(q, mask)
-    with torch.no_grad():
-        usable &= usable_queries(phi(torch.where(usable, q, 0)), mask)
-    return torch.where(usable, phi(torch.where(usable, q, 0)), 0)
-
-
-def ratio(
-    weighted: Float[Tensor, "B H T V"], total: Float[Tensor, "B H T 1"]
-) -> Float[Tensor, "B H T V"]:
-    """Divide sums by totals; zeros, and zero gradients, where the total is zero.
-
-    Both `where` are needed: the gradient of a division by zero is NaN even where its
-    value is not chosen.
-    """
-    empty = total == 0
-    return torch.where(empty, 0, weighted / torch.where(empty, 1, total))
-
-
-def with_ones(v: Float[Tensor, "B H T V"]) -> Float[Tensor, "B H T W"]:
-    """Append a column of ones, whose weighted sum is the denominator."""
-    return functional.pad(v, (0, 1), value=1.0)
+    return ratio(query @ joined(state), floor=floor)
 
 
 def joined(state: LinearState) -> Float[Tensor, "B H R W"]:
@@ -227,9 +232,11 @@ def joined(state: LinearState) -> Float[Tensor, "B H R W"]:
     return torch.cat([state.S, state.z[..., None]], dim=-1)
 
 
-def separated(sums: Float[Tensor, "B H R W"], count: Int[Tensor, " B"]) -> LinearState:
+def separated(
+    sums: Float[Tensor, "B H R W"], count: Int[Tensor, " B"], keys: Keys
+) -> LinearState:
     """Return the state whose last column is z."""
-    return LinearState(S=sums[..., :-1], z=sums[..., -1], count=count)
+    return LinearState(S=sums[..., :-1], z=sums[..., -1], count=count, m=keys.m)
 
 
 def empty_sums(
@@ -252,3 +259,12 @@ def count_after(
     else:
         added = mask.sum(-1)
     return added if before is None else before.count + added
+
+
+def _is_transformed() -> bool:
+    """Return whether a compiler or a function transform (torch.func) is at work.
+
+    They look into plain torch only. The second question has no public name; torch asks
+    it the same way in `autograd.Function.apply`.
+    """
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()  # noqa: SLF001

@@ -16,18 +16,20 @@ way back is the same kind of sum, run backwards in time:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from .fading import Fading, Levels, fading
+from .chunked import chunked_attention
+from .fading import Clock, Fading, fading
 from .feature_maps import PointwiseMap
+from .features import key_features, query_features
 from .layout import Layout, plan
+from .visibility import without_hidden
 from .workspace import BackwardWork, Work
 
 
@@ -41,8 +43,8 @@ def fused_attention(
     mask: Bool[Tensor, "B T"] | None,
     carry: Float[Tensor, "B H K W"],
     chunk_size: int,
-    clock: Float[Tensor, "B H T"] | None = None,
-    levels: Levels | None = None,
+    clock: Clock | None = None,
+    floor: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H K W"]]:
     """Return outputs and the state after the last row, at its key level.
 
@@ -59,10 +61,10 @@ def fused_attention(
         S and z of the rows before, side by side, at level 0.
     chunk_size : int
         Rows per chunk.
-    clock : float64 Tensor of shape [B, H, T], optional
-        Running sum of the forgetting exponents; receives the gradient.
-    levels : Levels, optional
-        The same as constants; given if `clock` is.
+    clock : Clock, optional
+        Forgetting; None = none.
+    floor : float
+        Of the denominator, see `ratio`.
     """
     batch, heads, length, _ = q.shape
     layout = plan(batch, heads, length, min(chunk_size, length))
@@ -75,17 +77,15 @@ def fused_attention(
         hidden = hidden.expand(-1, heads, -1, -1)
     if missing:
         q, k, v = (functional.pad(x, (0, 0, 0, missing)) for x in (q, k, v))
-        if clock is not None and levels is not None:
-            clock, key, query = (
-                functional.pad(x, (0, missing), mode="replicate")
-                for x in (clock, levels.key, levels.query)
-            )
-            levels = Levels(key, query)
-    learned = any(x is not None and x.requires_grad for x in (q, k, v, clock, carry))
-    keep = learned and torch.is_grad_enabled()
-    setting = _Setting(feature_map, layout, levels, inclusive=inclusive, keep=keep)
+        clock = None if clock is None else clock.padded(missing)
+    time = None if clock is None else clock.time
+    learned = any(x is not None and x.requires_grad for x in (q, k, v, time, carry))
+    setting = _Setting(
+        *(feature_map, layout, clock, inclusive, floor),
+        keep=learned and torch.is_grad_enabled(),
+    )
     y, end = _FusedLinear.apply(  # type: ignore[no-untyped-call] # torch's own
-        *(q, k, v, clock, carry, hidden, setting)
+        *(q, k, v, time, carry, hidden, setting)
     )
     return (y[:, :, :length] if missing else y), end
 
@@ -96,8 +96,9 @@ class _Setting:
 
     feature_map: PointwiseMap
     layout: Layout
-    levels: Levels | None
+    clock: Clock | None
     inclusive: bool
+    floor: float
     keep: bool
 
     @property
@@ -107,7 +108,7 @@ class _Setting:
 
     @property
     def forget(self) -> bool:
-        return self.levels is not None
+        return self.clock is not None
 
     @property
     def diagonal(self) -> int:
@@ -123,9 +124,9 @@ class _Inputs:
         layout, self.setting = setting.layout, setting
         self.q, self.k, self.v = (layout.blocks(x) for x in (q, k, v))
         self.hidden = None if hidden is None else layout.flat_blocks(hidden)
-        if setting.levels is not None:
-            self.key_levels = layout.blocks(setting.levels.key[..., None])
-            self.query_levels = layout.blocks(setting.levels.query[..., None])
+        if setting.clock is not None:
+            self.key_levels = layout.blocks(setting.clock.key[..., None])
+            self.query_levels = layout.blocks(setting.clock.query[..., None])
 
     def load(self, work: Work, i: int) -> None:
         """Write the features, values and weights of block `i`."""
@@ -160,8 +161,8 @@ class _Gradients:
         layout, self.feature_map = setting.layout, setting.feature_map
         dq, dk, dv = (x.new_empty(x.shape) for x in (q, q, v))
         dclock, self.clocks = None, None
-        if setting.levels is not None:
-            dclock = torch.empty_like(setting.levels.key)
+        if setting.clock is not None:
+            dclock = torch.empty_like(setting.clock.key)
             self.clocks = layout.flat_blocks(dclock[..., None])
         self.all = dq, dk, dv, dclock
         self.blocks = [layout.flat_blocks(x) for x in (dq, dk, dv)]
@@ -184,7 +185,7 @@ class _FusedLinear(torch.autograd.Function):
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        clock: Tensor | None,  # noqa: ARG004 - its values are in the levels
+        time: Tensor | None,
         carry: Tensor,
         hidden: Tensor | None,
         setting: _Setting,
@@ -202,22 +203,26 @@ class _FusedLinear(torch.autograd.Function):
                 before = befores[i % setting.num_kept]
                 inputs.load(work, i)
                 state = work.accumulate(state, before)
-                work.read(before, *outputs[i])
+                work.read(before, *outputs[i], floor=setting.floor)
             ends.append(state)
-        ctx.save_for_backward(q, k, v, hidden, y, normaliser, *befores)
+        ctx.save_for_backward(q, k, v, time, carry, hidden, y, normaliser, *befores)
         ctx.setting = setting
         # A single block need not be computed again: its arrays are all there is.
         ctx.work = work if layout.num_blocks == 1 else None
         return y, _of_all_lanes(ends, carry)
 
     @staticmethod
-    @once_differentiable
     def backward(
         ctx: Any,  # noqa: ANN401 - torch's context takes any attribute
         dy: Tensor,
         dend: Tensor,
     ) -> tuple[Tensor | None, ...]:
-        q, k, v, hidden, y, normaliser, *befores = ctx.saved_tensors
+        q, k, v, time, carry, hidden, y, normaliser, *befores = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated too
+            grads = _plain_gradients(
+                *((q, k, v, time, carry), hidden, ctx.setting, (dy, dend))
+            )
+            return *grads, None, None
         setting, layout = ctx.setting, ctx.setting.layout
         work, ctx.work = ctx.work, None
         inputs = None if work else _Inputs(setting, q, k, v, hidden)
@@ -231,12 +236,49 @@ class _FusedLinear(torch.autograd.Function):
             for i in reversed(layout.spans_of(group)):
                 if inputs is not None:
                     inputs.load(work, i)
-                grad.enter(*ratios[i])
+                grad.enter(*ratios[i], floor=setting.floor)
                 grad.compare(setting.diagonal)
                 state = grad.accumulate(state)
                 of_inputs.store(grad, befores[i], i)
             starts.append(state)
         return *of_inputs.all, _of_all_lanes(starts, dend), None, None
+
+
+def _plain_gradients(
+    inputs: tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor],
+    hidden: Tensor | None,
+    setting: _Setting,
+    of_outputs: tuple[Tensor, Tensor],
+) -> list[Tensor | None]:
+    """Return the gradients of the inputs as torch's own graph gives them.
+
+    The same function once more without blocks, so that its gradient has one in turn.
+    """
+    q, k, v, time, carry = inputs
+    mask = None if hidden is None else ~hidden[:, 0, :, 0]
+    phi, clock = setting.feature_map, setting.clock
+    if clock is not None and time is not None:
+        clock = replace(clock, time=time)
+    outputs = chunked_attention(
+        query_features(phi, q, mask),
+        key_features(phi, k, mask, None).features,
+        without_hidden(v, mask),
+        inclusive=setting.inclusive,
+        carry=carry,
+        chunk_size=setting.layout.chunk,
+        clock=clock,
+        floor=setting.floor,
+    )
+    learned = [x is not None and x.requires_grad for x in inputs]
+    grads = torch.autograd.grad(
+        outputs,
+        [x for x in inputs if x is not None and x.requires_grad],
+        of_outputs,
+        create_graph=True,
+        allow_unused=True,
+    )
+    found = iter(grads)
+    return [next(found) if asked else None for asked in learned]
 
 
 def _of_all_lanes(states: list[Tensor], like: Tensor) -> Tensor:

@@ -6,16 +6,20 @@ z = sum_j phi(k_j), and a query reads y = phi(q)' S / phi(q)' z.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from . import forms
 from .errors import check_shapes, check_state
-from .feature_maps import FeatureMap, as_feature_map
+from .feature_maps import FeatureMap
+from .features import query_features
+from .named_maps import as_feature_map
 from .precision import full_precision, state_dtype
 from .state import LinearState
-from .visibility import without_hidden
 
 
 def linear_attention(
@@ -29,6 +33,7 @@ def linear_attention(
     decay: Float[Tensor, "B H T"] | None = None,
     initial_state: LinearState | None = None,
     chunk_size: int | None = None,
+    floor: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Let each row read the rows up to its own, weighted by a kernel of features.
 
@@ -40,7 +45,7 @@ def linear_attention(
     q, k : Tensor of shape [B, H, T, K]
     v : Tensor of shape [B, H, T, V]
     feature_map : FeatureMap or str
-        phi, or one of the names elu1, identity, relu, squared_relu.
+        phi, or the name of a map without sizes: elu1, identity, relu, squared_relu.
     inclusive : bool
         Whether a row reads itself. If not, it reads first and is added afterwards.
     mask : bool Tensor of shape [B, T], optional
@@ -54,6 +59,10 @@ def linear_attention(
         What came before the first row.
     chunk_size : int, optional
         Rows per chunk; None = chosen by length. Changes nothing beyond rounding.
+    floor : float
+        What to divide by where the denominator is smaller: weights then add up to less
+        than one. 0 = never. Of a map that is an exponential, features are relative to
+        their maxima, and so is the denominator.
 
     Returns
     -------
@@ -65,7 +74,8 @@ def linear_attention(
     Raises
     ------
     ValueError
-        If shapes do not fit, `chunk_size` is below 1, or the feature map refuses.
+        If shapes do not fit, `chunk_size` is below 1, `floor` below 0 or not finite,
+        or the feature map refuses.
 
     References
     ----------
@@ -76,18 +86,19 @@ def linear_attention(
     if chunk_size is not None and chunk_size < 1:
         message = f"chunk_size must be at least 1; got {chunk_size}."
         raise ValueError(message)
+    _check_floor(floor)
     dtype = state_dtype(q, k, v, initial_state=initial_state)
+    call = forms.Call(
+        phi=as_feature_map(feature_map),
+        inclusive=inclusive,
+        mask=mask,
+        decay=decay,
+        before=_continued(initial_state, v, dtype),
+        floor=floor,
+    )
     with full_precision(q.device):
         y, state = forms.attend(
-            q.to(dtype),
-            k.to(dtype),
-            v.to(dtype),
-            as_feature_map(feature_map),
-            inclusive=inclusive,
-            mask=mask,
-            decay=decay,
-            before=_continued(initial_state, v, dtype),
-            chunk_size=chunk_size,
+            q.to(dtype), k.to(dtype), v.to(dtype), call, chunk_size=chunk_size
         )
     return y.to(v.dtype), state
 
@@ -112,26 +123,24 @@ def absorb_linear(
     """
     check_shapes(k, v, mask=mask, decay=decay)
     dtype = state_dtype(k, v, initial_state=initial_state)
+    call = forms.Call(
+        phi=as_feature_map(feature_map),
+        inclusive=True,
+        mask=mask,
+        decay=decay,
+        before=_continued(initial_state, v, dtype),
+        floor=0.0,
+    )
     with full_precision(k.device):
-        features = forms.key_features(as_feature_map(feature_map), k.to(dtype), mask)
-        values = forms.with_ones(without_hidden(v.to(dtype), mask))
-        old = _continued(initial_state, v, dtype)
-        sums = (
-            forms.empty_sums(features, v.to(dtype))
-            if old is None
-            else forms.joined(old)
-        )
-        if decay is not None and k.shape[2]:
-            cumulative = decay.double().cumsum(-1)
-            left = (cumulative - cumulative[..., -1:]).exp().to(dtype)
-            features = features * left[..., None]
-            sums = sums * (-cumulative[..., -1:]).exp().to(dtype)[..., None]
-        sums = sums + features.mT @ values
-    return forms.separated(sums, forms.count_after(k, mask, old))
+        return forms.absorb(k.to(dtype), v.to(dtype), call)
 
 
 def read_linear(
-    q: Float[Tensor, "B H P K"], state: LinearState, *, feature_map: FeatureMap | str
+    q: Float[Tensor, "B H P K"],
+    state: LinearState,
+    *,
+    feature_map: FeatureMap | str,
+    floor: float = 0.0,
 ) -> Float[Tensor, "B H P V"]:
     """Read a state without adding to it; each of the P queries reads all of it.
 
@@ -144,20 +153,28 @@ def read_linear(
     state : LinearState
     feature_map : FeatureMap or str
         The one that the state was made with.
+    floor : float
+        Of the denominator, as for `linear_attention`.
 
     Returns
     -------
     Tensor of shape [B, H, P, V]
         Zeros where the denominator is zero.
+
+    Raises
+    ------
+    ValueError
+        If `floor` is below 0 or not finite, or the feature map refuses.
     """
+    _check_floor(floor)
     dtype = state_dtype(q, initial_state=state)
     with full_precision(q.device):
-        features = as_feature_map(feature_map)(q.to(dtype))
-        y = forms.read(features, state.to(dtype))
+        query = query_features(as_feature_map(feature_map), q.to(dtype), None)
+        y = forms.read(query, state.to(dtype), floor=floor)
     return y.to(q.dtype)
 
 
-def zero_denominators(
+def denominators(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B H T K"],
     *,
@@ -166,31 +183,44 @@ def zero_denominators(
     mask: Bool[Tensor, "B T"] | None = None,
     decay: Float[Tensor, "B H T"] | None = None,
     initial_state: LinearState | None = None,
-) -> Bool[Tensor, "B H T"]:
-    """Return the rows whose weights are all zero and whose outputs are zeros therefore.
+) -> Float[Tensor, "B H T"]:
+    """Return the sum of the weights of each row, before any floor; no gradients.
 
-    Besides the rows of `empty_rows` these are queries that share no feature with any
-    key, which maps with exact zeros (relu, squared_relu, identity) allow. Works
-    without waiting for the device; costs one more pass over the sequence.
+    Zero where a row has nothing to read (`empty_rows`), and where its query shares no
+    feature with any key, which maps with exact zeros (relu, squared_relu, identity)
+    allow. Those outputs are zeros. Works without waiting for the device; costs one more
+    pass over the sequence. Forgetting counts from the newest row that is read, and
+    exponential features are relative to their maxima.
 
     Arguments are those of `linear_attention`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit or the feature map refuses.
     """
-    # Values of one average to one wherever there is any weight, and to zero elsewhere.
-    ones = k.new_ones(*k.shape[:3], 1)
-    state = initial_state
-    if state is not None:
-        state = LinearState(S=state.z[..., None], z=state.z, count=state.count)
-    y, _ = linear_attention(
-        q.detach(),
-        k.detach(),
-        ones,
-        feature_map=feature_map,
+    # With values of nothing, the sums have only their last column.
+    nothing = k.new_zeros(*k.shape[:3], 0)
+    check_shapes(k, nothing, q=q, mask=mask, decay=decay)
+    dtype = state_dtype(q, k, initial_state=initial_state)
+    if initial_state is not None:
+        initial_state = replace(initial_state, S=initial_state.S[..., :0]).to(dtype)
+    call = forms.Call(
+        phi=as_feature_map(feature_map),
         inclusive=inclusive,
         mask=mask,
         decay=decay,
-        initial_state=state,
+        before=initial_state,
+        floor=0.0,
     )
-    return y[..., 0] == 0
+    with torch.no_grad(), full_precision(q.device):
+        return forms.denominators(q.to(dtype), k.to(dtype), call)
+
+
+def _check_floor(floor: float) -> None:
+    if not 0 <= floor < math.inf:
+        message = f"floor must be finite and not negative; got {floor}."
+        raise ValueError(message)
 
 
 def _continued(

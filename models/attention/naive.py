@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from .feature_maps import FeatureMap, as_feature_map
+from .feature_maps import ExponentialMap, FeatureMap
+from .named_maps import as_feature_map
 from .state import LinearState, SoftmaxState
 
 
@@ -27,30 +28,35 @@ def linear_attention(
     mask: Bool[Tensor, "B T"] | None = None,
     decay: Float[Tensor, "B H T"] | None = None,
     initial_state: LinearState | None = None,
+    floor: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Return what `linear.linear_attention` returns, from the matrix of weights."""
     shown, clock, phi = _shown(k, mask), _clock(k, decay), as_feature_map(feature_map)
-    query, key = phi(_readers(q, shown)), phi(_without_hidden(k, shown))
+    query, _ = _features(phi, _readers(q, shown))
+    key, top = _features(phi, _without_hidden(k, shown))
     value = _without_hidden(v, shown)
-    old = _linear_start(initial_state, key, value)
+    old, old_top = _linear_start(initial_state, phi, key, value)
 
     # The state before stands as one more row, the oldest, at clock zero.
     readable = _readable(
         functional.pad(shown, (1, 0), value=True), q.shape[2], inclusive
     )
+    tops = torch.cat([old_top, torch.where(shown[:, None], top, -torch.inf)], dim=-1)
     faded = torch.exp(-_ages(functional.pad(clock, (1, 0)), readable))
+    faded = faded * _relative(torch.where(readable, tops[:, :, None], -torch.inf))
     weight = (query @ key.mT) * faded[..., 1:]
     earlier = query * faded[..., :1]
     total = weight.sum(-1, keepdim=True) + earlier @ old.z[..., None]
-    y = _divided(weight @ value + earlier @ old.S, total)
+    y = _divided(weight @ value + earlier @ old.S, total, floor)
 
     end = functional.pad(clock, (1, 0))[..., -1:]
-    left = torch.where(shown[:, None], torch.exp(clock - end), 0)
-    key = key * left[..., None]
+    left = torch.exp(functional.pad(clock, (1, 0)) - end) * _relative(tops)
+    key = torch.where(shown[:, None, :, None], key * left[..., 1:, None], 0)
     state = LinearState(
-        S=old.S * torch.exp(-end)[..., None] + key.mT @ value,
-        z=old.z * torch.exp(-end) + key.sum(2),
+        S=old.S * left[..., :1, None] + key.mT @ value,
+        z=old.z * left[..., :1] + key.sum(2),
         count=old.count + shown.sum(-1),
+        m=tops.amax(-1) if isinstance(phi, ExponentialMap) else None,
     )
     return torch.where(_usable(q, shown), y, 0), state
 
@@ -92,7 +98,10 @@ def linear_recurrence(
     inclusive: bool = True,
     decay: Float[Tensor, "B H T"] | None = None,
 ) -> Float[Tensor, "B H T V"]:
-    """Return the outputs row by row: fade, add and read, or read first if strict."""
+    """Return the outputs row by row: fade, add and read, or read first if strict.
+
+    Exponential features are taken as they are, so they must fit into float64.
+    """
     phi = as_feature_map(feature_map)
     query, key, value = phi(q.double()), phi(k.double()), v.double()
     S, z = (
@@ -155,20 +164,46 @@ def _ages(clock: Tensor, readable: Tensor) -> Tensor:
     return torch.where(readable, newest - clock[:, :, None, :], torch.inf)
 
 
-def _divided(summed: Tensor, total: Tensor) -> Tensor:
+def _features(phi: FeatureMap, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return features, and the exponents that they are relative to: zero, or their top."""
+    if not isinstance(phi, ExponentialMap):
+        return phi(x), torch.zeros_like(x[..., 0])
+    exponents = phi.exponents(x)
+    top = exponents.detach().amax(-1)
+    return (exponents - top[..., None]).exp(), top
+
+
+def _relative(tops: Tensor) -> Tensor:
+    """Return exp(tops - the largest of them); zero for rows that are not there."""
+    largest = tops.amax(-1, keepdim=True)
+    return torch.where(torch.isneginf(tops), 0, torch.exp(tops - largest))
+
+
+def _divided(summed: Tensor, total: Tensor, floor: float = 0.0) -> Tensor:
+    if floor > 0:
+        return summed / total.clamp(min=floor)
     none = total == 0
     return torch.where(none, 0, summed / torch.where(none, 1, total))
 
 
-def _linear_start(state: LinearState | None, key: Tensor, value: Tensor) -> LinearState:
-    if state is not None:
-        return state.to(torch.float64)
-    zeros = torch.zeros_like(key[:, :, :1]).sum(2)
-    return LinearState(
-        S=zeros[..., None] * torch.zeros_like(value[:, :, :1]).sum(2)[..., None, :],
-        z=zeros,
-        count=torch.zeros(key.shape[0], dtype=torch.int64, device=key.device),
+def _linear_start(
+    state: LinearState | None, phi: FeatureMap, key: Tensor, value: Tensor
+) -> tuple[LinearState, Tensor]:
+    """Return the state before in float64, and its top [B, H, 1]."""
+    if state is None:
+        zeros = torch.zeros_like(key[:, :, :1]).sum(2)
+        state = LinearState(
+            S=zeros[..., None] * torch.zeros_like(value[:, :, :1]).sum(2)[..., None, :],
+            z=zeros,
+            count=torch.zeros(key.shape[0], dtype=torch.int64, device=key.device),
+        )
+    start = -torch.inf if isinstance(phi, ExponentialMap) else 0.0
+    top = (
+        torch.full_like(key[:, :, :1].sum((2, 3)), start)
+        if state.m is None
+        else state.m
     )
+    return state.to(torch.float64), top.double()[..., None]
 
 
 def _cache(

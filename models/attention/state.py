@@ -24,6 +24,10 @@ class LinearState:
         Sum of the key features, faded alike.
     count : int Tensor of shape [B]
         Visible rows added so far.
+    m : Tensor of shape [B, H], optional
+        Running maximum of the keys' exponents, for maps that are exponentials: S and z
+        are kept divided by exp(m). -inf before the first visible row; None = the map
+        needs none.
 
     Raises
     ------
@@ -35,6 +39,7 @@ class LinearState:
     S: Float[Tensor, "B H R V"]
     z: Float[Tensor, "B H R"]
     count: Int[Tensor, " B"]
+    m: Float[Tensor, "B H"] | None = None
 
     def __post_init__(self) -> None:
         if self.S.dtype not in {torch.float32, torch.float64}:
@@ -47,7 +52,7 @@ class LinearState:
     @property
     def num_bytes(self) -> int:
         """Memory of the state in bytes."""
-        return _num_bytes(self.S, self.z, self.count)
+        return _num_bytes(self.S, self.z, self.count, self.m)
 
     def to(
         self, dtype: torch.dtype | None = None, *, device: torch.device | None = None
@@ -57,16 +62,23 @@ class LinearState:
             S=self.S.to(device=device, dtype=dtype),
             z=self.z.to(device=device, dtype=dtype),
             count=self.count.to(device=device),
+            m=None if self.m is None else self.m.to(device=device, dtype=dtype),
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return copies of the tensors by name, free of gradients."""
-        return {name: _copy(getattr(self, name)) for name in ("S", "z", "count")}
+        """Return copies of the tensors by name, free of gradients; None is left out."""
+        present = {name: getattr(self, name) for name in ("S", "z", "count", "m")}
+        return {name: _copy(x) for name, x in present.items() if x is not None}
 
     @classmethod
     def from_state_dict(cls, tensors: dict[str, Tensor]) -> LinearState:
         """Return the state that `state_dict` described."""
-        return cls(S=tensors["S"], z=tensors["z"], count=tensors["count"])
+        return cls(
+            S=tensors["S"],
+            z=tensors["z"],
+            count=tensors["count"],
+            m=tensors.get("m"),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,15 +102,20 @@ class Work:
         before.addcmul_(fade.carry, carry[:, None])
         return torch.addcmul(added[:, -1], before[:, -1], fade.end)
 
-    def read(self, before: Tensor, y: Tensor, normaliser: Tensor) -> None:
+    def read(
+        self, before: Tensor, y: Tensor, normaliser: Tensor, *, floor: float
+    ) -> None:
         """Write the outputs of a block and what they were divided by.
 
         Rows with a zero denominator are divided by infinity: zeros, and no gradient.
         """
         torch.bmm(self.scores, self.v, out=self.sums)
         self.sums.baddbmm_(self.reader, before)
-        infinity = _infinity(y.dtype)
-        torch.where(self.total == 0, infinity, self.total, out=normaliser)
+        if floor > 0:
+            torch.clamp_min(self.total, floor, out=normaliser)
+        else:
+            infinity = _infinity(y.dtype)
+            torch.where(self.total == 0, infinity, self.total, out=normaliser)
         torch.div(self.weighted, normaliser, out=y)
 
 
@@ -130,11 +135,13 @@ class BackwardWork:
         self.after_T, self.after_S = self.after.mT, self.after[..., :-1]
         self.after_rows = self.after.view(work.states)
 
-    def enter(self, dy: Tensor, y: Tensor, normaliser: Tensor) -> None:
+    def enter(self, dy: Tensor, y: Tensor, normaliser: Tensor, *, floor: float) -> None:
         """Write the gradient of a block's sums, from that of the ratio."""
         torch.div(dy, normaliser, out=self.weighted)
         torch.mul(self.weighted, y, out=self.product)
         torch.sum(self.product, -1, keepdim=True, out=self.total).neg_()
+        if floor > 0:  # a constant has taken the denominator's place
+            self.total.masked_fill_(normaliser <= floor, 0)
         fade = self.work.fade
         if fade is not None:
             torch.mul(self.sums, fade.query.flatten(0, 1), out=self.reader)

@@ -43,17 +43,14 @@ class Case(NamedTuple):
 
 
 def covering_cases() -> list[Case]:
-    """Every combination of the first four choices, with drawn others."""
-    draw = random.Random(10)  # noqa: S311 - no secret
-    firsts = itertools.product(LENGTHS, (True, False), PADDINGS, (True, False))
+    """Every combination of the first four choices, with every pair of two others."""
+    draw = random.Random(14)  # noqa: S311 - no secret
+    firsts = list(itertools.product(LENGTHS, (True, False), PADDINGS, (True, False)))
+    draw.shuffle(firsts)
+    pairs = itertools.cycle(itertools.product(MAPS, CHUNK_SIZES))
     return [
-        Case(
-            *first,
-            kernel=draw.choice(list(MAPS)),
-            chunk_size=draw.choice(CHUNK_SIZES),
-            resumed=draw.random() < 0.5,
-        )
-        for first in firsts
+        Case(*first, kernel=kernel, chunk_size=size, resumed=draw.random() < 0.5)
+        for first, (kernel, size) in zip(firsts, pairs, strict=False)
     ]
 
 
@@ -75,6 +72,8 @@ LONG = [
     FULL._replace(kernel="squared_relu"),
     FULL._replace(kernel="relu", inclusive=False, padding="middle", chunk_size=100),
     FULL._replace(kernel="softmax", padding="right"),
+    FULL._replace(kernel="favor", padding="left"),
+    PLAIN._replace(kernel="hedgehog", inclusive=False),
 ]
 
 

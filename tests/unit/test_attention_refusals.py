@@ -103,7 +103,8 @@ def test_settings_that_mean_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match=r"chunk_size must be at least 1; got 0\."):
         linear_attention(*rows.qkv, feature_map="elu1", chunk_size=0)
     message = (
-        "feature_map must be one of elu1, identity, relu, squared_relu; got 'elu'."
+        "feature_map must be one of elu1, favor, hedgehog, identity, relu, "
+        "squared_relu; got 'elu'."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         feature_map("elu")

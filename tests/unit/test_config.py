@@ -124,7 +124,7 @@ def test_a_wrong_key_names_its_place_and_the_nearest_right_one(
         (
             "forecasters.linear.feature_map=elu",
             "forecasters.linear.feature_map must be one of "
-            "'elu1', 'relu', 'squared_relu' or 'identity'; got 'elu'.",
+            "'elu1', 'favor', 'hedgehog', 'identity', 'relu' or 'squared_relu'; got 'elu'.",
         ),
         (
             "boundary=open",
