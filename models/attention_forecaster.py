@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from infoset.data.sequences import Samples
 from infoset.data.timeline import History
 
 from .attention import feature_map
+from .attention_checks import DenominatorRecord, require_finite, watched_denominators
 from .baselines import entity_quantiles
 from .embedding import ChannelStatistics
 from .fitted import FittedOn
@@ -91,7 +93,14 @@ class AttentionForecaster:
             )
 
     def forecast(self, samples: Samples) -> Forecasts:
-        """Forecast every sample from its information set."""
+        """Forecast every sample from its information set.
+
+        Raises
+        ------
+        NonFiniteError
+            If a forecast is not finite; names the layer, head and position where that
+            began.
+        """
         network, about = self._trained().eval(), self.fitted_on()
         about.require(samples)
         scaled = np.empty((len(samples), len(self.levels)))
@@ -100,8 +109,24 @@ class AttentionForecaster:
             for batch in dataset.batches(2 * self.training.batch_size):
                 real = batch.point >= 0
                 quantiles = network(batch)[real].to(torch.float64)
+                require_finite(network, quantiles, partial(network, batch))
                 scaled[batch.point[real].numpy()] = quantiles.numpy()
         return Forecasts(scaled * samples.scale[:, None], self.levels)
+
+    def denominators(self, samples: Samples) -> DenominatorRecord | None:
+        """Return what linear attention divides by on the way to these forecasts.
+
+        None for softmax, whose denominators are at least one.
+        """
+        if self.attention == "softmax":
+            return None
+        network, about = self._trained().eval(), self.fitted_on()
+        about.require(samples)
+        dataset = SampleDataset(samples, about.entities)
+        with torch.inference_mode(), watched_denominators(network) as record:
+            for batch in dataset.batches(2 * self.training.batch_size):
+                network(batch)
+        return record
 
     def stream(self, entity: str, *, history: History | None = None) -> Stream:
         """Return a live forecaster of one entity, without any event yet.

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytorch_lightning as pl
 
 from infoset.data.module import InformationSets
 
 from .attention import NonFiniteError
+from .attention_checks import check_attention
 from .lightning import BestWeights, ForecasterModule
 from .network import Network
 from .settings import Training
@@ -74,13 +76,25 @@ def fit_network(
         trainer.fit(module, datamodule=data)
     wrong = [step for step, loss in best.curve if not loss < float("inf")]
     if wrong:
+        fault = _first_fault(network, data)
         raise NonFiniteError(
             f"the validation loss must be finite; got a non-finite one at step "
-            f"{wrong[0]}. Lower training.learning_rate."
-        )
+            f"{wrong[0]}. Lower training.learning_rate. {fault or ''}".rstrip()
+        ) from fault
     best.restore(module)
     network.eval()
     return FitRecord(tuple(best.curve), best.step)
+
+
+def _first_fault(network: Network, data: InformationSets) -> NonFiniteError | None:
+    """Return where, on the validation span, numbers stop being finite."""
+    network.eval()
+    try:
+        for batch in data.val_dataloader():
+            check_attention(network, partial(network, batch))
+    except NonFiniteError as error:
+        return error
+    return None
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,6 +31,8 @@ class StoredTask:
     folder : Path
     curve : tuple of (step, loss)
     started, ended : float
+    denominators : dict of str to float
+        See `TaskResult`.
     """
 
     task: Task
@@ -37,6 +40,7 @@ class StoredTask:
     curve: tuple[tuple[int, float], ...]
     started: float
     ended: float
+    denominators: Mapping[str, float] = field(default_factory=dict)
 
     def forecasts(self) -> pd.DataFrame:
         """Read the forecasts; the labels are those of the task asked for."""
@@ -79,12 +83,13 @@ class TaskStore:
             record = json.loads((folder / _RECORD).read_text())
             curve = tuple((int(step), float(loss)) for step, loss in record["curve"])
             times = float(record["started"]), float(record["ended"])
+            denominators = {k: float(x) for k, x in record["denominators"].items()}
             digests = record["sha256"]
         except (OSError, ValueError, KeyError, TypeError):  # half a record is none
             return None
         if digests != _digests(folder):
             return None
-        return StoredTask(task, folder, curve, *times)
+        return StoredTask(task, folder, curve, *times, denominators)
 
     def required(self, task: Task) -> StoredTask:
         """Return the task's result.
@@ -116,6 +121,7 @@ class TaskStore:
             "sha256": _digests(partial),
             "label": result.task.label,
             "curve": [list(point) for point in result.curve],
+            "denominators": dict(result.denominators),
             "started": result.started,
             "ended": result.ended,
         }
@@ -123,7 +129,12 @@ class TaskStore:
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
         return StoredTask(
-            result.task, folder, result.curve, result.started, result.ended
+            result.task,
+            folder,
+            result.curve,
+            result.started,
+            result.ended,
+            result.denominators,
         )
 
 

@@ -44,7 +44,10 @@ def log_tasks(
                 seed=task.seed,
                 digest=task.digest,
                 parameters={"history": str(task.history)},
-                metrics={name: float(row[name]) for name in _SCORES},
+                metrics={
+                    **{name: float(row[name]) for name in _SCORES},
+                    **result.denominators,
+                },
                 curves={"validation_loss": result.curve} if result.curve else {},
                 started=result.started,
                 ended=result.ended,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from infoset.data.sequences import CausalScale, Samples
+from infoset.models.attention_forecaster import AttentionForecaster
 from infoset.models.forecasts import LEVELS, Forecaster, Forecasts
 
 from .config import Experiment
@@ -55,6 +56,9 @@ class TaskResult:
         Fitted.
     curve : tuple of (step, validation loss)
         Empty for forecasters without steps.
+    denominators : Mapping[str, float]
+        What linear attention divided by on the test span, see `DenominatorRecord`;
+        empty for other forecasters.
     started, ended : float
         Unix seconds.
     """
@@ -63,6 +67,7 @@ class TaskResult:
     forecasts: pd.DataFrame
     forecaster: Forecaster
     curve: tuple[tuple[int, float], ...]
+    denominators: Mapping[str, float]
     started: float
     ended: float
 
@@ -109,9 +114,17 @@ def run_task(
         forecasts=forecast_frame(task, data, forecasts),
         forecaster=forecaster,
         curve=record.validation_curve if record else (),
+        denominators=_denominators(forecaster, data.test),
         started=started,
         ended=time.time(),
     )
+
+
+def _denominators(forecaster: Forecaster, test: Samples) -> dict[str, float]:
+    if not isinstance(forecaster, AttentionForecaster):
+        return {}
+    record = forecaster.denominators(test)
+    return record.metrics() if record else {}
 
 
 def task_forecaster(

@@ -4,7 +4,13 @@ from .errors import NonFiniteError, check_finite
 from .favor import Favor
 from .feature_maps import ExponentialMap, FeatureMap
 from .hedgehog import Hedgehog
-from .linear import absorb_linear, denominators, linear_attention, read_linear
+from .linear import (
+    absorb_linear,
+    denominators,
+    linear_attention,
+    read_denominators,
+    read_linear,
+)
 from .named_maps import feature_map
 from .softmax import absorb_softmax, read_softmax, softmax_attention
 from .state import LinearState, SoftmaxState
@@ -25,6 +31,7 @@ __all__ = [
     "empty_rows",
     "feature_map",
     "linear_attention",
+    "read_denominators",
     "read_linear",
     "read_softmax",
     "softmax_attention",

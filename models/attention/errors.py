@@ -13,9 +13,9 @@ class NonFiniteError(ValueError):
 
 
 def check_finite(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    q: Tensor | None,
+    k: Tensor | None,
+    v: Tensor | None,
     mask: Tensor | None = None,
     *,
     where: str,
@@ -24,7 +24,7 @@ def check_finite(
     """Refuse visible rows of q, k and v that are not finite, and negative decay.
 
     The attention functions do not call this: it reads the data and so waits for the
-    device. Callers decide when to look (each training step, or once per fold).
+    device. Callers decide when to look.
 
     Parameters
     ----------
@@ -45,6 +45,8 @@ def check_finite(
         For a negative decay.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
+        if x is None:
+            continue
         bad = ~torch.isfinite(x.detach()).all(-1)
         if mask is not None:
             bad &= mask[:, None, :]

@@ -11,6 +11,10 @@ from torch.nn import functional
 
 from .visibility import key_levels, query_levels
 
+# exp(-40) leaves sums of features 10^-17 times what they are, and float32 goes down to
+# 10^-38.
+_CALM = 40.0
+
 
 @dataclass(frozen=True, eq=False)
 class Clock:
@@ -69,8 +73,8 @@ def clock_of(
 class Fading:
     """Factors for N chunks of C rows; none is above one.
 
-    The state of a chunk is kept at the level of its last row, so that only differences
-    from older to newer rows are ever exponentiated.
+    Every row reads at its own level, and the state of a chunk is kept at the level of
+    its last row: only differences from older to newer rows are ever exponentiated.
 
     Parameters
     ----------
@@ -94,6 +98,26 @@ class Fading:
     end: Float[Tensor, "*L 1"]
 
 
+@dataclass(frozen=True, eq=False)
+class CalmFading:
+    """The same where all rows of a chunk read at the level of its last row.
+
+    What a key has lost then does not depend on who reads it: its value, and the one
+    that counts for it in the denominator, take the factor. The states before the last
+    chunk need none to become that after it.
+
+    Parameters
+    ----------
+    values : Tensor of shape [..., N, C, 1]
+    between, carry : Tensor
+        As in `Fading`.
+    """
+
+    values: Float[Tensor, "*L N C 1"]
+    between: Float[Tensor, "*L N N"]
+    carry: Float[Tensor, "*L N 1"]
+
+
 def fading(
     key: Float[Tensor, "*L N C"],
     query: Float[Tensor, "*L N C"],
@@ -106,17 +130,44 @@ def fading(
     last = key[..., -1]
     start = torch.cat([base[..., None], last[..., :-1]], dim=-1)
     future = _upper(key.shape[-1], 1 if inclusive else 0, key.device)
-    later = _upper(key.shape[-2], 0, key.device)
     within = difference(key[..., None, :], query[..., None], dtype)
-    between = difference(last[..., None, :], start[..., None], dtype)
     return Fading(
+        between=_between(last, start, dtype),
+        carry=(base[..., None] - start).to(dtype).exp_()[..., None],
         within=within.masked_fill_(future, -torch.inf).exp_(),
         key=(key - last[..., None]).to(dtype).exp_()[..., None],
         query=(start[..., None] - query).to(dtype).exp_()[..., None],
-        between=between.masked_fill_(later, -torch.inf).exp_(),
-        carry=(base[..., None] - start).to(dtype).exp_()[..., None],
         end=(start[..., -1:] - last[..., -1:]).to(dtype).exp_(),
     )
+
+
+def is_calm(key: Float[Tensor, "*L N C"], query: Float[Tensor, "*L N C"]) -> bool:
+    """Return whether all rows may read at the level of the last row of their chunk.
+
+    The common factor by which that shrinks a row's sums cancels in their ratio, as long
+    as it leaves them far above the smallest number. Reads the levels.
+    """
+    return bool((key[..., -1] - query.amin(-1)).amax() <= _CALM)
+
+
+def calm_fading(
+    key: Float[Tensor, "*L N C"], base: Float[Tensor, "*L"], *, dtype: torch.dtype
+) -> CalmFading:
+    """Return the factors between the levels of chunks that start at level `base`."""
+    last = key[..., -1]
+    return CalmFading(
+        between=_between(last, last, dtype),
+        carry=(base[..., None] - last).to(dtype).exp_()[..., None],
+        values=(key - last[..., None]).to(dtype).exp_()[..., None],
+    )
+
+
+def _between(
+    last: Float[Tensor, "*L N"], read_at: Float[Tensor, "*L N"], dtype: torch.dtype
+) -> Float[Tensor, "*L N N"]:
+    later = _upper(last.shape[-1], 0, last.device)
+    between = difference(last[..., None, :], read_at[..., None], dtype)
+    return between.masked_fill_(later, -torch.inf).exp_()
 
 
 def difference(

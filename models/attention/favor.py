@@ -52,10 +52,12 @@ class Favor(nn.Module, ExponentialMap):
 
     def exponents(self, x: Float[Tensor, "B H T K"], /) -> Float[Tensor, "B H T R"]:
         """Return w . x' - |x'|^2 / 2 - log(R) / 2."""
-        num_features = self.projection.shape[-1]
-        scaled = x * x.shape[-1] ** -0.25
-        size = scaled.square().sum(-1, keepdim=True) + math.log(num_features)
-        return torch.sub(scaled @ self.projection.to(x.dtype), size, alpha=0.5)
+        width, num_features = self.projection.shape[1:]
+        scale = width**-0.25
+        size = x.square().sum(-1, keepdim=True) * (scale**2 / 2)
+        return x @ (scale * self.projection.to(x.dtype)) - (
+            size + math.log(num_features) / 2
+        )
 
     def extra_repr(self) -> str:
         """Return the map's sizes."""

@@ -63,7 +63,7 @@ def key_features(
     first = torch.where(top > -torch.inf, top, torch.inf).amin(-1, keepdim=True)
     running = torch.maximum(top, torch.where(torch.isposinf(first), 0, first))
     growth = running[..., 1:].double() - running[..., :1].double()
-    features = (exponents - running[..., 1:, None]).exp()
+    features = (exponents - running[..., 1:, None]).exp_()
     return Keys(without_hidden(features, mask), growth, top[..., -1])
 
 
@@ -86,4 +86,4 @@ def _scaled(phi: FeatureMap, q: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H 
     if not isinstance(phi, ExponentialMap):
         return phi(q)
     exponents = phi.exponents(q)
-    return (exponents - exponents.detach().amax(-1, keepdim=True)).exp()
+    return (exponents - exponents.detach().amax(-1, keepdim=True)).exp_()

@@ -88,21 +88,19 @@ def attend(
     length = q.shape[2]
     if length == 1 and call.mask is None:
         return step(q, k, v, call)
-    size = chunk_size or balanced_chunk(
-        length, v.shape[-1], forget=call.decay is not None
-    )
+    size = chunk_size or balanced_chunk(length, v.shape[-1])
     if q.numel() and q.device.type == "cpu" and not _is_transformed():
         return fused(q, k, v, call, size=size)
     return chunked(q, k, v, call, size=size)
 
 
-def balanced_chunk(length: int, width: int, *, forget: bool) -> int:
+def balanced_chunk(length: int, width: int) -> int:
     """Return a chunk size that leaves the last chunk almost full.
 
     Measured: 64 from a width of 64 on; below, the triangles within chunks cost more
-    than the states between them, and their fading more still.
+    than the states between them.
     """
-    target = 64 if width >= 64 else 16 if forget else 32
+    target = 64 if width >= 64 else 32
     num_chunks = max(1, math.ceil(length / target))
     return max(1, 8 * math.ceil(length / num_chunks / 8))
 
@@ -214,7 +212,7 @@ def denominators(
         ones,
         call.carry(keys, ones[..., :0]),
         inclusive=call.inclusive,
-        chunk_size=balanced_chunk(k.shape[2], 1, forget=call.decay is not None),
+        chunk_size=balanced_chunk(k.shape[2], 1),
         clock=call.clock(keys),
     )
     return sums[..., 0]

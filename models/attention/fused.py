@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .chunked import chunked_attention
-from .fading import Clock, Fading, fading
+from .fading import CalmFading, Clock, Fading, calm_fading, fading, is_calm
 from .feature_maps import PointwiseMap
 from .features import key_features, query_features
 from .layout import Layout, plan
@@ -107,10 +107,6 @@ class _Setting:
         return self.layout.num_blocks if self.keep else 1
 
     @property
-    def forget(self) -> bool:
-        return self.clock is not None
-
-    @property
     def diagonal(self) -> int:
         return 0 if self.inclusive else -1
 
@@ -134,24 +130,23 @@ class _Inputs:
             self.setting.feature_map,
             *(self.q[i], self.k[i], self.v[i]),
             hidden=None if self.hidden is None else self.hidden[i],
-            fade=self._fading(i, work.q.dtype) if self.setting.forget else None,
+            fade=self._fading(i, work.q.dtype),
         )
         work.compare(self.setting.diagonal)
 
-    def _fading(self, i: int, dtype: torch.dtype) -> Fading:
-        layout = self.setting.layout
+    def _fading(self, i: int, dtype: torch.dtype) -> Fading | CalmFading | None:
+        layout, setting = self.setting.layout, self.setting
+        if setting.clock is None:
+            return None
         shape = layout.lanes, layout.chunks, layout.chunk
-        key, query = self.key_levels[i], self.query_levels[i]
+        key, query = (x[i].reshape(shape) for x in (self.key_levels, self.query_levels))
         base = key.new_zeros(layout.lanes)
         if i % layout.spans:
             base = self.key_levels[i - 1].reshape(shape)[:, -1, -1]
-        return fading(
-            key.reshape(shape),
-            query.reshape(shape),
-            base,
-            inclusive=self.setting.inclusive,
-            dtype=dtype,
-        )
+        # A floor is compared with denominators as they are.
+        if setting.floor == 0 and is_calm(key, query):
+            return calm_fading(key, base, dtype=dtype)
+        return fading(key, query, base, inclusive=setting.inclusive, dtype=dtype)
 
 
 class _Gradients:
@@ -193,7 +188,7 @@ class _FusedLinear(torch.autograd.Function):
         layout = setting.layout
         y, normaliser = v.new_empty(v.shape), v.new_empty(*v.shape[:3], 1)
         inputs = _Inputs(setting, q, k, v, hidden)
-        work = Work(layout, q, v, forget=setting.forget)
+        work = Work(layout, q, v)
         outputs = list(zip(*map(layout.flat_blocks, (y, normaliser)), strict=True))
         befores = [torch.empty_like(work.added) for _ in range(setting.num_kept)]
         ends = []
@@ -226,8 +221,8 @@ class _FusedLinear(torch.autograd.Function):
         setting, layout = ctx.setting, ctx.setting.layout
         work, ctx.work = ctx.work, None
         inputs = None if work else _Inputs(setting, q, k, v, hidden)
-        work = work or Work(layout, q, v, forget=setting.forget)
-        grad = BackwardWork(work, forget=setting.forget)
+        work = work or Work(layout, q, v)
+        grad = BackwardWork(work)
         of_inputs = _Gradients(setting, q, v)
         ratios = list(zip(*map(layout.flat_blocks, (dy, y, normaliser)), strict=True))
         starts = []

@@ -217,6 +217,16 @@ def denominators(
         return forms.denominators(q.to(dtype), k.to(dtype), call)
 
 
+def read_denominators(
+    q: Float[Tensor, "B H P K"], state: LinearState, *, feature_map: FeatureMap | str
+) -> Float[Tensor, "B H P"]:
+    """Return what `read_linear` divides by, before any floor; no gradients."""
+    dtype = state_dtype(q, initial_state=state)
+    with torch.no_grad(), full_precision(q.device):
+        query = query_features(as_feature_map(feature_map), q.to(dtype), None)
+        return (query @ state.to(dtype).z[..., None])[..., 0]
+
+
 def _check_floor(floor: float) -> None:
     if not 0 <= floor < math.inf:
         message = f"floor must be finite and not negative; got {floor}."

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from .fading import Fading
+from .fading import CalmFading, Fading
 from .feature_maps import PointwiseMap
 from .layout import Layout
 
@@ -24,31 +24,30 @@ from .layout import Layout
 class Work:
     """Features, weights, states and sums of a block; used again for the next one.
 
-    `q` and `k` act within chunks. `reader` and `writer`, faded to the start and the end
-    of their chunk, act on states; without forgetting they are `q` and `k`.
+    `q` and `k` act within chunks. `reader` and `writer` act on states: they are `q` and
+    `k`, faded to the start and the end of their chunk where rows read at their own level.
     """
 
-    def __init__(self, layout: Layout, q: Tensor, v: Tensor, *, forget: bool) -> None:
+    def __init__(self, layout: Layout, q: Tensor, v: Tensor) -> None:
         count, chunk = layout.lanes * layout.chunks, layout.chunk
         keyed = (count, chunk, q.shape[-1])
         valued = (count, chunk, v.shape[-1] + 1)
         stated = (count, q.shape[-1], v.shape[-1] + 1)
         self.states = (layout.lanes, layout.chunks, stated[1] * stated[2])
         self.q, self.k, self.v = (q.new_empty(x) for x in (keyed, keyed, valued))
-        self.reader = q.new_empty(keyed) if forget else self.q
-        self.writer = q.new_empty(keyed) if forget else self.k
+        self.reader, self.writer = self.q, self.k
         # Scratch is needed before the weights and after them, sums after what is added.
         self.scores, self.scratch = shared(q, (count, chunk, chunk), keyed)
         self.added, self.sums = shared(q, stated, valued)
-        self.k_T, self.writer_T = self.k.mT, self.writer.mT
-        self.values, ones = self.v[..., :-1], self.v[..., -1:]
+        self.k_T = self.k.mT
+        self.values, self.ones = self.v[..., :-1], self.v[..., -1:]
         self.weighted, self.total = self.sums[..., :-1], self.sums[..., -1:]
         self.added_rows = self.added.view(self.states)
         self.earlier = _strictly_lower(layout.chunks, q.dtype).expand(
             layout.lanes, -1, -1
         )
-        self.fade: Fading | None = None
-        ones.fill_(1)
+        self.fade: Fading | CalmFading | None = None
+        self.ones.fill_(1)
 
     def load(
         self,
@@ -58,12 +57,19 @@ class Work:
         v: Tensor,
         *,
         hidden: Tensor | None,
-        fade: Fading | None,
+        fade: Fading | CalmFading | None,
     ) -> None:
         """Fill in the features and values of a block."""
+        self.fade = fade
         feature_map.write(q, self.q.view(q.shape), self.scratch.view(q.shape))
         feature_map.write(k, self.k.view(k.shape), self.scratch.view(k.shape))
-        self.v.view(*v.shape[:-1], -1)[..., :-1].copy_(v)
+        values = self.v.view(*v.shape[:-1], -1)[..., :-1]
+        if isinstance(fade, CalmFading):
+            torch.mul(v, fade.values.view(*v.shape[:-1], 1), out=values)
+            self.ones.copy_(fade.values.flatten(0, 1))
+        else:
+            values.copy_(v)
+            self.ones.fill_(1)
         if hidden is not None:
             self.k.masked_fill_(hidden, 0)
             self.values.masked_fill_(hidden, 0)
@@ -73,10 +79,10 @@ class Work:
             size = torch.mul(self.q, self.q, out=self.scratch).sum(-1, keepdim=True)
             usable &= torch.isfinite(size)
             self.q.masked_fill_(hidden & ~usable, 0)
-        self.fade = fade
-        if fade is not None:
-            torch.mul(self.q, fade.query.flatten(0, 1), out=self.reader)
-            torch.mul(self.k, fade.key.flatten(0, 1), out=self.writer)
+        self.reader, self.writer = self.q, self.k
+        if isinstance(fade, Fading):
+            self.reader = self.q * fade.query.flatten(0, 1)
+            self.writer = self.k * fade.key.flatten(0, 1)
 
     def compare(self, diagonal: int) -> None:
         """Write the weights within each chunk."""
@@ -85,14 +91,14 @@ class Work:
 
     def restrict(self, scores: Tensor, diagonal: int) -> None:
         """Fade scores in place, those of the future to nothing."""
-        if self.fade is None:
-            scores.tril_(diagonal)
-        else:
+        if isinstance(self.fade, Fading):
             scores.mul_(self.fade.within.flatten(0, 1))
+        else:
+            scores.tril_(diagonal)
 
     def accumulate(self, carry: Tensor, before: Tensor) -> Tensor:
         """Write the state before each chunk, from `carry` on; return the state after."""
-        torch.bmm(self.writer_T, self.v, out=self.added)
+        torch.bmm(self.writer.mT, self.v, out=self.added)
         added, before, fade = self.added_rows, before.view(self.states), self.fade
         if fade is None:
             # Products with a triangle of ones: running sums are slower.
@@ -100,6 +106,8 @@ class Work:
             return before[:, -1] + added[:, -1]
         torch.bmm(fade.between, added, out=before)
         before.addcmul_(fade.carry, carry[:, None])
+        if isinstance(fade, CalmFading):
+            return before[:, -1] + added[:, -1]
         return torch.addcmul(added[:, -1], before[:, -1], fade.end)
 
     def read(
@@ -122,13 +130,12 @@ class Work:
 class BackwardWork:
     """The gradients of what `Work` holds, which they use up."""
 
-    def __init__(self, work: Work, *, forget: bool) -> None:
+    def __init__(self, work: Work) -> None:
         self.work = work
         self.sums, self.after = torch.empty_like(work.v), torch.empty_like(work.added)
         self.scores, self.product = shared(work.q, work.scores.shape, work.values.shape)
         # Gradients of sums faded like readers, and values faded like writers.
-        self.reader = torch.empty_like(work.v) if forget else self.sums
-        self.writer = torch.empty_like(work.v) if forget else work.v
+        self.reader, self.writer = self.sums, work.v
         self.weighted, self.total = self.sums[..., :-1], self.sums[..., -1:]
         self.scores_T, self.weights_T = self.scores.mT, work.scores.mT
         self.q_T, self.v_T, self.later = work.q.mT, work.v.mT, work.earlier.mT
@@ -143,9 +150,10 @@ class BackwardWork:
         if floor > 0:  # a constant has taken the denominator's place
             self.total.masked_fill_(normaliser <= floor, 0)
         fade = self.work.fade
-        if fade is not None:
-            torch.mul(self.sums, fade.query.flatten(0, 1), out=self.reader)
-            torch.mul(self.work.v, fade.key.flatten(0, 1), out=self.writer)
+        self.reader, self.writer = self.sums, self.work.v
+        if isinstance(fade, Fading):
+            self.reader = self.sums * fade.query.flatten(0, 1)
+            self.writer = self.work.v * fade.key.flatten(0, 1)
 
     def compare(self, diagonal: int) -> None:
         """Write the gradient of the similarities within each chunk."""
@@ -159,7 +167,10 @@ class BackwardWork:
         if fade is None:
             torch.bmm(self.later, added, out=after).add_(carry[:, None])
             return after[:, 0] + added[:, 0]
-        added[:, -1].addcmul_(carry, fade.end)
+        if isinstance(fade, CalmFading):
+            added[:, -1].add_(carry)
+        else:
+            added[:, -1].addcmul_(carry, fade.end)
         torch.bmm(fade.between.mT, added, out=after)
         after[:, -1].add_(carry)
         return torch.bmm(fade.carry.mT, added)[:, 0]
@@ -168,6 +179,8 @@ class BackwardWork:
         """Write the gradient of a block's values."""
         torch.bmm(self.weights_T, self.weighted, out=dv)
         dv.baddbmm_(self.work.writer, self.after_S)
+        if isinstance(self.work.fade, CalmFading):
+            dv.mul_(self.work.fade.values.flatten(0, 1))
 
     def leave_features(
         self, before: Tensor, dq: Tensor, dk: Tensor, dclock: Tensor | None
