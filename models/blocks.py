@@ -26,7 +26,7 @@ class Forgetting(nn.Module):
         self.log_rate = nn.Parameter(torch.log(math.log(2) / half_life))
 
     def forward(self, elapsed_days: Float[Tensor, "B T"]) -> Float[Tensor, "B H T"]:
-        """Return the exponent by which the state fades before each event."""
+        """Return the exponent by which the state fades before each event: (16)."""
         exponent: Tensor = self.log_rate.exp()[:, None] * elapsed_days[:, None, :]
         return exponent
 

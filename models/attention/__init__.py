@@ -1,4 +1,7 @@
-"""The attention core: one interface, a linear and a softmax kernel."""
+"""The attention core: one interface, a linear and a softmax kernel.
+
+Equations are named by their numbers in docs/attention.md.
+"""
 
 from .errors import NonFiniteError, check_finite
 from .favor import Favor

@@ -1,5 +1,7 @@
 """Causal weighted sums over a sequence, chunk by chunk, in plain differentiable torch.
 
+Equation (18) of docs/attention.md.
+
 The readable form of what `fused` does with a backward pass of its own, and the form for
 feature maps and devices that `fused` does not know. A sequence that fits into one chunk
 is the quadratic form.

@@ -1,4 +1,4 @@
-"""What weights lose by forgetting, within chunks and between them."""
+"""What weights lose by forgetting, within chunks and between them: equation (14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positive orthogonal random features: an estimate of the softmax kernel."""
+"""Positive orthogonal random features, an estimate of the softmax kernel: (10)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Feature maps: what turns queries and keys into non-negative features.
 
+Equations (8) and (9) of docs/attention.md; (10) is in `favor`, (12) in `hedgehog`.
+
 A kernel is a feature map: the similarity of a query and a key is the inner product of
 their features, so non-negative features give non-negative weights.
 """

@@ -1,4 +1,4 @@
-"""Features of queries and keys, free of hidden rows and of overflow.
+"""Features of queries and keys, free of hidden rows and of overflow: equation (11).
 
 Exponential maps need care. A key's exponents are kept relative to m_i, the largest one
 of all visible rows up to its own, and the state relative to the same: when m grows, S

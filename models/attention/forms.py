@@ -111,7 +111,7 @@ def step(
     v: Float[Tensor, "B H 1 V"],
     call: Call,
 ) -> tuple[Float[Tensor, "B H 1 V"], LinearState]:
-    """Add one visible row: S = S + phi(k) v', z = z + phi(k)."""
+    """Add one visible row, faded as in (14), and read: equations (5) to (7)."""
     keys = key_features(call.phi, k, None, call.before)
     query = query_features(call.phi, q, None)
     count = count_after(q, None, call.before)
@@ -188,7 +188,7 @@ def fused(
 def absorb(
     k: Float[Tensor, "B H T K"], v: Float[Tensor, "B H T V"], call: Call
 ) -> LinearState:
-    """Return the state after all rows, from one product."""
+    """Return the state after all rows, from one product: equation (3)."""
     keys = key_features(call.phi, k, call.mask, call.before)
     features, sums = keys.features, call.carry(keys, v)
     clock = clock_of(call.decay, keys.growth)
@@ -221,7 +221,7 @@ def denominators(
 def read(
     query: Float[Tensor, "B H P R"], state: LinearState, *, floor: float
 ) -> Float[Tensor, "B H P V"]:
-    """Return what features of queries read from a whole state."""
+    """Return what features of queries read from a whole state: equation (4)."""
     return ratio(query @ joined(state), floor=floor)
 
 

@@ -1,5 +1,7 @@
 """Linear attention with a backward pass of its own, for the CPU.
 
+Equations (18) and (19) of docs/attention.md.
+
 The same sums as `chunked`, feature map and division included. The sequence is worked
 off in blocks of a few thousand tokens, whose features and triangles live in work
 arrays close to the processor's cache; the backward pass computes them again. Only

@@ -1,4 +1,4 @@
-"""A learned feature map: a softmax over both signs of a projection."""
+"""A learned feature map, a softmax over both signs of a projection: equation (12)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Both attentions as their definitions say: all pairs of rows, in float64.
 
-The yardstick of the fast forms, with the same arguments; and the same sums once more,
-row by row. Nothing here is fast, and nothing here is clever.
+Equations (1), (2), (13) to (15) and (17) of docs/attention.md: the yardstick of the fast
+forms, with the same arguments; and (5) to (7) once more, row by row. Nothing here is fast, and nothing here is clever.
 """
 
 from __future__ import annotations

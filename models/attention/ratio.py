@@ -1,4 +1,7 @@
-"""The last step: weighted sums of values divided by the sums of the weights."""
+"""The last step: weighted sums of values divided by the sums of the weights.
+
+Equations (2) and (17) of docs/attention.md.
+"""
 
 from __future__ import annotations
 

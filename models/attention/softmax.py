@@ -1,4 +1,7 @@
-"""Softmax attention with the same arguments as the linear one, on a growing cache."""
+"""Softmax attention with the same arguments as the linear one, on a growing cache.
+
+Equations (13) and (15) of docs/attention.md.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def softmax_attention(
     usable = None if mask is None else usable_queries(q, mask)
     if usable is not None:
         q = torch.where(usable, q, 0)
-    y = causal_average(q, state, inclusive=inclusive, scale=scale)
+    y = causal_average(q, state, inclusive=inclusive, scale=scale).to(v.dtype)
     return (y if usable is None else torch.where(usable, y, 0)), state
 
 
@@ -116,7 +119,7 @@ def read_softmax(
     Tensor of shape [B, H, P, V]
         Zeros where the cache shows nothing.
     """
-    return whole_average(q, state, scale=scale)
+    return whole_average(q, state, scale=scale).to(q.dtype)
 
 
 def _joined(old: SoftmaxState, new: SoftmaxState) -> SoftmaxState:

@@ -1,4 +1,7 @@
-"""What attention remembers: immutable values that can be forked, saved and restored."""
+"""What attention remembers: immutable values that can be forked, saved and restored.
+
+Equations (3) and (11) of docs/attention.md.
+"""
 
 from __future__ import annotations
 
