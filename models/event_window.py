@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float64
 from torch import Tensor
 
@@ -52,6 +53,27 @@ def stream_events(line: Timeline, start: int, stop: int) -> Iterator[StreamEvent
             revision=int(arrays.revision[row]),
             values=arrays.values[row],
         )
+
+
+def event_as_tensors(event: StreamEvent, elapsed_days: float) -> dict[str, Tensor]:
+    """Return one event as the event part of a `Batch` with one row.
+
+    Parameters
+    ----------
+    event : StreamEvent
+    elapsed_days : float
+        Since the event before it; 0 for the first.
+    """
+    tensors = event_tensors(
+        values=event.values[None, None],
+        stream=np.array([[event.stream]]),
+        revision=np.array([[event.revision]]),
+        event_time=np.array([[event.event_time]]),
+        available_at=np.array([[event.available_at]]),
+        mask=np.ones((1, 1), dtype=bool),
+    )
+    tensors["elapsed_days"] = torch.tensor([[elapsed_days]], dtype=torch.float32)
+    return tensors
 
 
 class EventWindow:

@@ -8,6 +8,8 @@ from infoset.data.sequences import Samples, own_change_channel
 from infoset.data.strict import Strict
 from infoset.data.timeline import History
 
+from .event_window import StreamEvent
+
 
 class StreamScale(Strict):
     """The causal scale of one entity, as its `CausalScale` defines it.
@@ -38,6 +40,17 @@ class StreamScale(Strict):
         """Return the scale for weighted sums of ones and of squared changes."""
         total = self.prior_weight * self.prior + square
         return float(np.sqrt(total / (self.prior_weight + weight)))
+
+    def with_event(
+        self, event: StreamEvent, weight: float, square: float
+    ) -> tuple[float, float]:
+        """Return the sums after an event; only first prints of the own change count."""
+        if not (event.own and event.revision == 0 and event.stream == self.stream):
+            return weight, square
+        move = self.unit * float(event.values[self.place])
+        if not np.isfinite(move):
+            return weight, square
+        return self.decay * weight + 1.0, self.decay * square + move**2
 
 
 class FittedOn(Strict):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from infoset.data.clock_features import NUM_CLOCK_FEATURES
 from infoset.data.module import Batch
 
+from .attention import LinearState
 from .blocks import CausalBlock, Readout
 from .embedding import ChannelStatistics, EventEmbedding
 from .heads import QuantileHead
@@ -30,6 +31,10 @@ class NetworkState:
     def num_bytes(self) -> int:
         """Memory of all layers' states."""
         return sum(state.num_bytes for state in (*self.blocks, self.readout))
+
+    def with_wide_sums(self) -> NetworkState:
+        """Return the state with linear sums in float64, which they then stay in."""
+        return NetworkState(tuple(map(_wide, self.blocks)), _wide(self.readout))
 
 
 class Network(nn.Module):
@@ -130,3 +135,7 @@ class Network(nn.Module):
             self.entity(entity), self.query(clock), self.entity_gain(entity)
         )
         return queries
+
+
+def _wide(state: State) -> State:
+    return state.to(torch.float64) if isinstance(state, LinearState) else state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +16,7 @@ from infoset.data.instants import NS_PER_DAY
 from infoset.data.module import Batch
 from infoset.data.timeline import History, period_starts
 
-from .event_window import EventWindow, StreamEvent
+from .event_window import EventWindow, StreamEvent, event_as_tensors
 from .fitted import StreamScale
 from .forecasts import Forecasts
 from .network import Network, NetworkState
@@ -100,6 +101,38 @@ class WindowStream:
         return self._window.num_bytes
 
 
+@dataclass(frozen=True)
+class StreamState:
+    """All that a stream with a carried state remembers; a value, never changed in place.
+
+    Attributes
+    ----------
+    network : NetworkState
+        Linear sums in float64: in float32 they drift after a million events.
+    count : int
+        Events in the state.
+    newest : int
+        Availability of the newest event (UTC nanoseconds), also if it was forgotten;
+        0 before any.
+    period : int
+        Start of the period whose events the state holds (`since`).
+    weight, square : float
+        Sums of the causal scale, see `StreamScale.of_sums`.
+    """
+
+    network: NetworkState
+    count: int = 0
+    newest: int = 0
+    period: int = np.iinfo(np.int64).min
+    weight: float = 0.0
+    square: float = 0.0
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the network's state and of the numbers beside it."""
+        return self.network.num_bytes + 5 * 8
+
+
 class StateStream:
     """A stream of `history: all` or `since`: the state is carried from event to event.
 
@@ -122,87 +155,67 @@ class StateStream:
         self._entity = entity
         self._scale = scale
         self._history = history
-        self._newest_event = EventWindow(width, 1)
-        self._period = np.iinfo(np.int64).min
-        self._empty = self._state_of_nothing()
-        self._state = self._empty
-        self._count = 0
-        self._weight = self._square = 0.0
+        self._width = width
+        self.state = self._empty = StreamState(self._network_of_nothing())
 
     def update(self, event: StreamEvent) -> None:
         """Put one event into the state."""
-        if len(self._newest_event):
-            _require_order(event, self._newest_event.newest)
+        state = self.state
+        if state.newest:
+            _require_order(event, state.newest)
         period = self._period_of(event.available_at)
-        if period > self._period:
-            self._period = period
-            self._forget()
-        elapsed = self._elapsed_days(event) if self._count else 0.0
-        self._newest_event.add(event)
-        self._add_to_scale(event)
-        tensors = self._newest_event.tensors()
-        tensors["elapsed_days"] = torch.tensor([[elapsed]], dtype=torch.float32)
+        if period > state.period:
+            state = replace(self._empty, period=period, newest=state.newest)
+        elapsed = (event.available_at - state.newest) / NS_PER_DAY
+        tensors = event_as_tensors(event, elapsed if state.count else 0.0)
         with torch.inference_mode():
-            self._state = self._network.update(
-                _events_only(tensors), self._state if self._count else None
-            )
-        self._count += 1
+            network = self._network.update(_events_only(tensors), state.network)
+        weight, square = self._scale.with_event(event, state.weight, state.square)
+        self.state = StreamState(
+            network=network,
+            count=state.count + 1,
+            newest=event.available_at,
+            period=period,
+            weight=weight,
+            square=square,
+        )
 
     def forecast(self, at: int) -> Forecasts:
         """Read the state."""
-        forgotten = self._period_of(at) > self._period
-        count = 0 if forgotten else self._count
-        state = self._state if count else self._empty
-        sums = (0.0, 0.0) if forgotten else (self._weight, self._square)
-        scale = self._scale.of_sums(*sums)
-        newest = self._newest_event.newest
-        if len(self._newest_event):
-            _require_not_before(at, newest)
-        point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
+        state = self.state
+        if state.newest:
+            _require_not_before(at, state.newest)
+        if self._period_of(at) > state.period:
+            state = replace(self._empty, newest=state.newest)
+        scale = self._scale.of_sums(state.weight, state.square)
+        point = _point_tensors(
+            *(at, state.newest, state.count), scale=scale, entity=self._entity
+        )
         with torch.inference_mode():
             scaled = self._network.forecast(
-                state, clock=point["clock"], entity=point["entity"]
+                state.network, clock=point["clock"], entity=point["entity"]
             )
         return _in_unit(scaled, scale, self._levels)
 
     def fork(self) -> StateStream:
-        """Return a stream that goes its own way; the network's state is a value."""
-        twin = copy(self)
-        twin._newest_event = self._newest_event.fork()  # noqa: SLF001 (its own twin)
-        return twin
+        """Return a stream that goes its own way; the state is a value."""
+        return copy(self)
 
     @property
     def state_bytes(self) -> int:
-        """Memory of the network's state and of the scale's sums."""
-        return self._state.num_bytes + 4 * 8
-
-    def _forget(self) -> None:
-        self._state = self._empty
-        self._count = 0
-        self._weight = self._square = 0.0
+        """Memory of the state."""
+        return self.state.num_bytes
 
     def _period_of(self, at: int) -> int:
         if self._history.since is None:
-            return self._period
+            return self.state.period
         start = period_starts(np.array([at], np.int64), self._history)
         return int(start[0])
 
-    def _elapsed_days(self, event: StreamEvent) -> float:
-        return (event.available_at - self._newest_event.newest) / NS_PER_DAY
-
-    def _add_to_scale(self, event: StreamEvent) -> None:
-        is_first_print = event.own and event.revision == 0
-        if is_first_print and event.stream == self._scale.stream:
-            move = self._scale.unit * float(event.values[self._scale.place])
-            if np.isfinite(move):
-                self._weight = self._scale.decay * self._weight + 1.0
-                self._square = self._scale.decay * self._square + move**2
-
-    def _state_of_nothing(self) -> NetworkState:
+    def _network_of_nothing(self) -> NetworkState:
+        nothing = EventWindow(self._width, 1).tensors()
         with torch.inference_mode():
-            return self._network.update(
-                _events_only(self._newest_event.tensors()), None
-            )
+            return self._network.update(_events_only(nothing), None).with_wide_sums()
 
 
 def _require_order(event: StreamEvent, newest: int) -> None:

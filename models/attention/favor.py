@@ -55,9 +55,8 @@ class Favor(nn.Module, ExponentialMap):
         width, num_features = self.projection.shape[1:]
         scale = width**-0.25
         size = x.square().sum(-1, keepdim=True) * (scale**2 / 2)
-        return x @ (scale * self.projection.to(x.dtype)) - (
-            size + math.log(num_features) / 2
-        )
+        exponents: Tensor = x @ (scale * self.projection.to(x.dtype))
+        return exponents - (size + math.log(num_features) / 2)
 
     def extra_repr(self) -> str:
         """Return the map's sizes."""
