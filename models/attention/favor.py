@@ -53,7 +53,7 @@ class Favor(nn.Module, ExponentialMap):
     def exponents(self, x: Float[Tensor, "B H T K"], /) -> Float[Tensor, "B H T R"]:
         """Return w . x' - |x'|^2 / 2 - log(R) / 2."""
         width, num_features = self.projection.shape[1:]
-        scale = width**-0.25
+        scale: float = width**-0.25
         size = x.square().sum(-1, keepdim=True) * (scale**2 / 2)
         exponents: Tensor = x @ (scale * self.projection.to(x.dtype))
         return exponents - (size + math.log(num_features) / 2)
