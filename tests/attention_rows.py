@@ -15,19 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+from attention_maps import MAPS
 from torch import Tensor
 from torch.testing import assert_close
 
 from infoset.models.attention import (
-    ExponentialMap,
-    Favor,
     FeatureMap,
-    Hedgehog,
     LinearState,
     SoftmaxState,
     absorb_linear,
     absorb_softmax,
-    feature_map,
+    denominators,
     linear_attention,
     read_linear,
     read_softmax,
@@ -47,36 +45,6 @@ TOLERANCE = {
 PADDINGS = ("none", "left", "right", "middle", "mixed")
 
 
-def both_signs(x: Tensor) -> Tensor:
-    """Return twice as many features as numbers: a map that only the general form knows."""
-    return torch.cat([x.relu(), (-x).relu().square()], dim=-1)
-
-
-class AnyFavor(ExponentialMap):
-    """Random features for rows of any width."""
-
-    def exponents(self, x: Tensor, /) -> Tensor:
-        return Favor(x.shape[-1], 6, seed=3).exponents(x)
-
-
-def any_hedgehog(x: Tensor) -> Tensor:
-    """Return learned features of rows of any width, from a matrix that is not the first."""
-    phi = Hedgehog(x.shape[-1])
-    generator = torch.Generator().manual_seed(4)
-    with torch.no_grad():
-        phi.weight.add_(torch.randn(phi.weight.shape, generator=generator))
-    features: Tensor = phi(x)
-    return features
-
-
-MAPS: dict[str, FeatureMap] = {
-    **{name: feature_map(name) for name in ("elu1", "relu", "squared_relu")},
-    "both_signs": both_signs,
-    "favor": AnyFavor(),
-    "hedgehog": any_hedgehog,
-}
-
-
 @dataclass(frozen=True)
 class Kernel:
     """One way to weigh rows, with everything it offers."""
@@ -85,19 +53,22 @@ class Kernel:
     naive: Attention
     absorb: Callable[..., State]
     read: Callable[..., Tensor]
+    phi: FeatureMap | None = None
 
 
-def _linear(phi: FeatureMap) -> Kernel:
+def linear_kernel(phi: FeatureMap) -> Kernel:
+    """Return linear attention with one feature map."""
     return Kernel(
         partial(linear_attention, feature_map=phi),
         partial(definition.linear_attention, feature_map=phi),
         partial(absorb_linear, feature_map=phi),
         partial(read_linear, feature_map=phi),
+        phi,
     )
 
 
 KERNELS = {
-    **{name: _linear(phi) for name, phi in MAPS.items()},
+    **{name: linear_kernel(phi) for name, phi in MAPS.items()},
     "softmax": Kernel(
         softmax_attention, definition.softmax_attention, absorb_softmax, read_softmax
     ),
@@ -199,6 +170,25 @@ def padding_mask(
     return mask
 
 
+def sums_of_weights(
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    inclusive: bool = True,
+    before: LinearState | None = None,
+) -> Tensor:
+    """Return the denominators of linear attention: [B, H, T]."""
+    assert kernel.phi is not None
+    return denominators(
+        *(rows.q, rows.k),
+        feature_map=kernel.phi,
+        inclusive=inclusive,
+        mask=rows.mask,
+        decay=rows.decay,
+        initial_state=before,
+    )
+
+
 def state_tensors(state: State) -> dict[str, Tensor]:
     """Return the floating tensors of a state by name; those that may be absent too."""
     return {
@@ -261,8 +251,32 @@ def differentiate(
     return {name: x.detach() for name, x in results.items()}
 
 
+def pulled_back(
+    outputs: Callable[[Rows], Tensor], rows: Rows, towards: Tensor
+) -> dict[str, Tensor]:
+    """Return outputs, and the gradients of their inner product with `towards`, by name.
+
+    `towards` may have fewer rows than the outputs: the first ones.
+    """
+    leaves = rows.map(
+        lambda x: x.detach().requires_grad_() if x.is_floating_point() else x
+    )
+    inputs = dict(zip("qkv", leaves.qkv, strict=True))
+    if leaves.decay is not None:
+        inputs["decay"] = leaves.decay
+    y = outputs(leaves)
+    loss = (y[:, :, : towards.shape[2]] * towards).sum()
+    grads = torch.autograd.grad(
+        loss, list(inputs.values()), allow_unused=True, materialize_grads=True
+    )
+    return {"y": y.detach()} | {
+        f"d{name}": x for name, x in zip(inputs, grads, strict=True)
+    }
+
+
 def _weighted(x: Tensor) -> Tensor:
-    weights = torch.arange(x.numel(), dtype=torch.float64).mul(0.7).cos()
+    place = torch.arange(x.numel(), dtype=torch.float64, device=x.device)
+    weights = place.mul(0.7).cos()
     return (x.double() * weights.view(x.shape)).sum()
 
 

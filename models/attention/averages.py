@@ -1,4 +1,4 @@
-"""Softmax averages over a cache: plain, with hidden rows, with forgetting."""
+"""Softmax averages over a cache: plain, with hidden rows, with forgetting (15)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def causal_average(
         return _product(q, state.keys, state.values, scale=scale, is_causal=True)
     # To read strictly is to read inclusively among the rows shifted by one.
     keys, values = state.keys[:, :, :-1], state.values[:, :, :-1]
-    nothing = torch.zeros_like(state.values[:, :, :1])
+    # A sum of no rows: zeros, and still a part of the graph.
+    nothing = state.values[:, :, :0].sum(2, keepdim=True)
     if length == 1:
         return nothing
     rest = _product(q[:, :, 1:], keys, values, scale=scale, is_causal=True)
@@ -72,13 +73,16 @@ def _masked_average(
     if state.cumulative_decay is not None:
         top = key_levels(state.cumulative_decay, state.mask)
         levels = query_levels(top, inclusive=inclusive)[..., total - length :]
-    parts = [torch.zeros_like(state.values[:, :, :0])]
+    parts = [state.values[:, :, :0]]
     for start in range(0, length, _ROWS):
         rows = slice(start, start + _ROWS)
         queries = q[:, :, rows]
         first = total - length + start
         past = _first_rows(state, first + queries.shape[2])
-        square = q.new_ones(queries.shape[2], past.keys.shape[2], dtype=torch.bool)
+        # Not `new_ones`: inside `torch.func.vmap` that is as many triangles as queries.
+        square = torch.ones(
+            *(queries.shape[2], past.keys.shape[2]), dtype=torch.bool, device=q.device
+        )
         visible = square.tril(first if inclusive else first - 1)[None, None]
         if past.mask is not None:
             visible = visible & past.mask[:, None, None, :]
@@ -143,7 +147,8 @@ def _faded_average(
     times slower. It goes through one more component instead, one in the query and zero
     in the key, whose product is the key's own exponent minus itself as a constant.
     """
-    dtype = torch.promote_types(state.keys.dtype, torch.float32)
+    dtype = torch.promote_types(state.keys.dtype, state.values.dtype)
+    dtype = torch.promote_types(dtype, torch.float32)
     width = q.shape[-1]
     factor = 1 / math.sqrt(width) if scale is None else scale
     q, k, v = q.to(dtype) * factor, state.keys.to(dtype), state.values.to(dtype)
@@ -174,6 +179,10 @@ def _product(
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
 ) -> Float[Tensor, "B H P V"]:
+    dtype = torch.promote_types(k.dtype, v.dtype)
     return functional.scaled_dot_product_attention(
-        *(q.to(k.dtype), k, v), attn_mask=attn_mask, is_causal=is_causal, scale=scale
+        *(q.to(dtype), k.to(dtype), v.to(dtype)),
+        attn_mask=attn_mask,
+        is_causal=is_causal,
+        scale=scale,
     )

@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from .visibility import key_levels, query_levels
 
-# exp(-40) leaves sums of features 10^-17 times what they are, and float32 goes down to
-# 10^-38.
-_CALM = 40.0
+# exp(-20) leaves sums two billionths of what they are. Those that are tiny then are
+# added up once more at their own level, see `fused`.
+_CALM = 20.0
 
 
 @dataclass(frozen=True, eq=False)

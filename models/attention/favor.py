@@ -58,6 +58,10 @@ class Favor(nn.Module, ExponentialMap):
         exponents: Tensor = x @ (scale * self.projection.to(x.dtype))
         return exponents - (size + math.log(num_features) / 2)
 
+    def forward(self, x: Float[Tensor, "B H T K"], /) -> Float[Tensor, "B H T R"]:
+        """Return the features of `x`, which may overflow."""
+        return self.exponents(x).exp()
+
     def extra_repr(self) -> str:
         """Return the map's sizes."""
         heads, width, num_features = self.projection.shape

@@ -20,7 +20,7 @@ from .features import Keys, key_features, query_features
 from .fused import fused_attention
 from .ratio import ratio, with_ones
 from .state import LinearState
-from .visibility import without_hidden
+from .visibility import empty_rows, query_levels, without_hidden
 
 _GIVEN = Given()
 
@@ -48,12 +48,33 @@ class Call:
     before: LinearState | None
     floor: float
 
-    def clock(self, keys: Keys) -> Clock | None:
+    def clock(self, keys: Keys, *, as_they_are: bool = False) -> Clock | None:
         """Return when rows are added and read, if anything fades them."""
         time = clock_of(self.decay, keys.growth)
         if time is None or not time.shape[-1]:
             return None
-        return Clock.of(time, self.mask, inclusive=self.inclusive)
+        # A floor is compared with sums as they are at the time of each row.
+        mask = None if as_they_are or self.floor > 0 else self.mask
+        return Clock.of(time, mask, inclusive=self.inclusive)
+
+    def timed(
+        self, query: Float[Tensor, "B H T R"], clock: Clock | None
+    ) -> Float[Tensor, "B H T R"]:
+        """Return queries with the gradient of the levels that they read at.
+
+        Only a floor lets it through: everywhere else levels cancel.
+        """
+        if clock is None or self.floor == 0 or not clock.time.requires_grad:
+            return query
+        level = query_levels(clock.time, inclusive=self.inclusive)
+        return query * (level.detach() - level).exp().to(query.dtype)[..., None]
+
+    def empty_rows(self, q: Float[Tensor, "B H T K"]) -> Bool[Tensor, "B T"]:
+        """Return the rows that have nothing to read."""
+        shown = self.mask
+        if shown is None:
+            shown = torch.ones_like(q[:, 0, :, 0], dtype=torch.bool)
+        return empty_rows(shown, inclusive=self.inclusive, initial_state=self.before)
 
     def carry(
         self, keys: Keys, v: Float[Tensor, "B H T V"]
@@ -146,7 +167,7 @@ def chunked(
     keys = key_features(call.phi, k, call.mask, call.before)
     clock = call.clock(keys)
     y, end = chunked_attention(
-        query_features(call.phi, q, call.mask),
+        call.timed(query_features(call.phi, q, call.mask), clock),
         keys.features,
         without_hidden(v, call.mask),
         inclusive=call.inclusive,
@@ -167,19 +188,20 @@ def fused(
     size: int,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Work on blocks; maps that work number by number are computed inside."""
-    if isinstance(call.phi, PointwiseMap):
+    if isinstance(call.phi, PointwiseMap) and call.floor == 0:
         phi, query, keys = call.phi, q, Keys(k)
     else:
         phi, query = _GIVEN, query_features(call.phi, q, call.mask)
         keys = key_features(call.phi, k, call.mask, call.before)
     clock = call.clock(keys)
     y, end = fused_attention(
-        *(query, keys.features, v, phi),
+        *(call.timed(query, clock), keys.features, v, phi),
         inclusive=call.inclusive,
         mask=call.mask,
         carry=call.carry(keys, v),
         chunk_size=size,
         clock=clock,
+        empty=None if clock is None else call.empty_rows(q),
         floor=call.floor,
     )
     return y, call.state_after(end, keys, clock, q)
@@ -213,7 +235,7 @@ def denominators(
         call.carry(keys, ones[..., :0]),
         inclusive=call.inclusive,
         chunk_size=balanced_chunk(k.shape[2], 1),
-        clock=call.clock(keys),
+        clock=call.clock(keys, as_they_are=True),
     )
     return sums[..., 0]
 

@@ -46,6 +46,7 @@ def fused_attention(
     carry: Float[Tensor, "B H K W"],
     chunk_size: int,
     clock: Clock | None = None,
+    empty: Bool[Tensor, "B T"] | None = None,
     floor: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T V"], Float[Tensor, "B H K W"]]:
     """Return outputs and the state after the last row, at its key level.
@@ -65,6 +66,8 @@ def fused_attention(
         Rows per chunk.
     clock : Clock, optional
         Forgetting; None = none.
+    empty : bool Tensor of shape [B, T], optional
+        True = a row that has nothing to read; given if `clock` is.
     floor : float
         Of the denominator, see `ratio`.
     """
@@ -80,10 +83,11 @@ def fused_attention(
     if missing:
         q, k, v = (functional.pad(x, (0, 0, 0, missing)) for x in (q, k, v))
         clock = None if clock is None else clock.padded(missing)
+        empty = None if empty is None else functional.pad(empty, (0, missing))
     time = None if clock is None else clock.time
     learned = any(x is not None and x.requires_grad for x in (q, k, v, time, carry))
     setting = _Setting(
-        *(feature_map, layout, clock, inclusive, floor),
+        *(feature_map, layout, clock, empty, inclusive, floor),
         keep=learned and torch.is_grad_enabled(),
     )
     y, end = _FusedLinear.apply(  # type: ignore[no-untyped-call] # torch's own
@@ -99,6 +103,7 @@ class _Setting:
     feature_map: PointwiseMap
     layout: Layout
     clock: Clock | None
+    empty: Bool[Tensor, "B T"] | None
     inclusive: bool
     floor: float
     keep: bool
@@ -114,14 +119,28 @@ class _Setting:
 
 
 class _Inputs:
-    """The inputs of a call, loaded block by block."""
+    """The inputs of a call, loaded block by block.
+
+    Rows of the blocks in `exact` read at their own levels, others may share one.
+    """
 
     def __init__(
-        self, setting: _Setting, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None
+        self,
+        setting: _Setting,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        hidden: Tensor | None,
+        *,
+        exact: set[int],
     ) -> None:
-        layout, self.setting = setting.layout, setting
+        layout, self.setting, self.exact = setting.layout, setting, exact
         self.q, self.k, self.v = (layout.blocks(x) for x in (q, k, v))
         self.hidden = None if hidden is None else layout.flat_blocks(hidden)
+        self.empty = None
+        if setting.empty is not None:
+            rows = setting.empty[:, None, :, None].expand(*q.shape[:3], 1)
+            self.empty = layout.flat_blocks(rows)
         if setting.clock is not None:
             self.key_levels = layout.blocks(setting.clock.key[..., None])
             self.query_levels = layout.blocks(setting.clock.query[..., None])
@@ -146,7 +165,7 @@ class _Inputs:
         if i % layout.spans:
             base = self.key_levels[i - 1].reshape(shape)[:, -1, -1]
         # A floor is compared with denominators as they are.
-        if setting.floor == 0 and is_calm(key, query):
+        if setting.floor == 0 and i not in self.exact and is_calm(key, query):
             return calm_fading(key, base, dtype=dtype)
         return fading(key, query, base, inclusive=setting.inclusive, dtype=dtype)
 
@@ -187,9 +206,9 @@ class _FusedLinear(torch.autograd.Function):
         hidden: Tensor | None,
         setting: _Setting,
     ) -> tuple[Tensor, Tensor]:
-        layout = setting.layout
+        layout, exact = setting.layout, set[int]()
         y, normaliser = v.new_empty(v.shape), v.new_empty(*v.shape[:3], 1)
-        inputs = _Inputs(setting, q, k, v, hidden)
+        inputs = _Inputs(setting, q, k, v, hidden, exact=exact)
         work = Work(layout, q, v)
         outputs = list(zip(*map(layout.flat_blocks, (y, normaliser)), strict=True))
         befores = [torch.empty_like(work.added) for _ in range(setting.num_kept)]
@@ -199,11 +218,17 @@ class _FusedLinear(torch.autograd.Function):
             for i in layout.spans_of(group):
                 before = befores[i % setting.num_kept]
                 inputs.load(work, i)
-                state = work.accumulate(state, before)
+                after = work.accumulate(state, before)
                 work.read(before, *outputs[i], floor=setting.floor)
+                if work.is_faint(inputs.empty[i] if inputs.empty else None):
+                    exact.add(i)
+                    inputs.load(work, i)
+                    after = work.accumulate(state, before)
+                    work.read(before, *outputs[i], floor=setting.floor)
+                state = after
             ends.append(state)
         ctx.save_for_backward(q, k, v, time, carry, hidden, y, normaliser, *befores)
-        ctx.setting = setting
+        ctx.setting, ctx.exact = setting, exact
         # A single block need not be computed again: its arrays are all there is.
         ctx.work = work if layout.num_blocks == 1 else None
         return y, _of_all_lanes(ends, carry)
@@ -222,7 +247,7 @@ class _FusedLinear(torch.autograd.Function):
             return *grads, None, None
         setting, layout = ctx.setting, ctx.setting.layout
         work, ctx.work = ctx.work, None
-        inputs = None if work else _Inputs(setting, q, k, v, hidden)
+        inputs = None if work else _Inputs(setting, q, k, v, hidden, exact=ctx.exact)
         work = work or Work(layout, q, v)
         grad = BackwardWork(work)
         of_inputs = _Gradients(setting, q, v)
@@ -267,10 +292,14 @@ def _plain_gradients(
         floor=setting.floor,
     )
     learned = [x is not None and x.requires_grad for x in inputs]
+    # The state after does not depend on queries.
+    pairs = [
+        (x, g) for x, g in zip(outputs, of_outputs, strict=True) if x.requires_grad
+    ]
     grads = torch.autograd.grad(
-        outputs,
+        [x for x, _ in pairs],
         [x for x in inputs if x is not None and x.requires_grad],
-        of_outputs,
+        [g for _, g in pairs],
         create_graph=True,
         allow_unused=True,
     )

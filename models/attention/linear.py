@@ -189,7 +189,7 @@ def denominators(
     Zero where a row has nothing to read (`empty_rows`), and where its query shares no
     feature with any key, which maps with exact zeros (relu, squared_relu, identity)
     allow. Those outputs are zeros. Works without waiting for the device; costs one more
-    pass over the sequence. Forgetting counts from the newest row that is read, and
+    pass over the sequence. Weights have faded up to the row itself, and
     exponential features are relative to their maxima.
 
     Arguments are those of `linear_attention`.

@@ -42,7 +42,11 @@ def linear_attention(
         functional.pad(shown, (1, 0), value=True), q.shape[2], inclusive
     )
     tops = torch.cat([old_top, torch.where(shown[:, None], top, -torch.inf)], dim=-1)
-    faded = torch.exp(-_ages(functional.pad(clock, (1, 0)), readable))
+    ticks = functional.pad(clock, (1, 0))
+    own = None
+    if floor > 0:  # is compared with sums as they are at the time of the row
+        own = ticks[..., 1:] if inclusive else ticks[..., :-1]
+    faded = torch.exp(-_ages(ticks, readable, own))
     faded = faded * _relative(torch.where(readable, tops[:, :, None], -torch.inf))
     weight = (query @ key.mT) * faded[..., 1:]
     earlier = query * faded[..., :1]
@@ -154,13 +158,15 @@ def _readable(shown: Tensor, num_queries: int, inclusive: bool) -> Tensor:  # no
     return shown[:, None, None, :] & past
 
 
-def _ages(clock: Tensor, readable: Tensor) -> Tensor:
+def _ages(clock: Tensor, readable: Tensor, own: Tensor | None = None) -> Tensor:
     """Return [B, H, T, S]: age against the newest readable row; unreadable = infinite.
 
     Ages against any other time differ by a constant per query, which cancels.
     """
     ticks = torch.where(readable, clock[:, :, None, :], 0)
     newest = functional.pad(ticks, (1, 0)).amax(-1, keepdim=True)
+    if own is not None:
+        newest = own[..., None]
     return torch.where(readable, newest - clock[:, :, None, :], torch.inf)
 
 
@@ -181,7 +187,7 @@ def _relative(tops: Tensor) -> Tensor:
 
 def _divided(summed: Tensor, total: Tensor, floor: float = 0.0) -> Tensor:
     if floor > 0:
-        return summed / total.clamp(min=floor)
+        return summed / torch.where(total <= floor, floor, total)
     none = total == 0
     return torch.where(none, 0, summed / torch.where(none, 1, total))
 

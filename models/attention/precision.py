@@ -22,6 +22,7 @@ def state_dtype(*rows: Tensor, initial_state: LinearState | None = None) -> torc
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
     """Switch automatic half precision off, where it is on."""
-    if torch.is_autocast_enabled(device.type):
+    available = torch.amp.is_autocast_available(device.type)
+    if available and torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()

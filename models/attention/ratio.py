@@ -28,7 +28,8 @@ def ratio(sums: Float[Tensor, "*L W"], *, floor: float = 0.0) -> Float[Tensor, "
     """
     weighted, total = sums[..., :-1], sums[..., -1:]
     if floor > 0:
-        return weighted / total.clamp(min=floor)
+        # At the floor itself the constant counts, in every form: no gradient.
+        return weighted / torch.where(total <= floor, floor, total)
     # Both `where` are needed: the gradient of a division by zero is NaN even where its
     # value is not chosen.
     empty = total == 0

@@ -61,6 +61,11 @@ def softmax_attention(
     ------
     ValueError
         If shapes do not fit.
+
+    Notes
+    -----
+    Torch's fast kernel refuses second gradients; its plain one has them:
+    `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`.
     """
     check_shapes(k, v, q=q, mask=mask, decay=decay)
     state = absorb_softmax(k, v, mask=mask, decay=decay, initial_state=initial_state)

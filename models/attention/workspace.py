@@ -20,6 +20,10 @@ from .fading import CalmFading, Fading
 from .feature_maps import PointwiseMap
 from .layout import Layout
 
+# Weights that matter to a larger sum are at least 10^-7 of it, and features of theirs
+# are not lost before 10^-38.
+_FAINT = 1e-20
+
 
 class Work:
     """Features, weights, states and sums of a block; used again for the next one.
@@ -125,6 +129,18 @@ class Work:
             infinity = _infinity(y.dtype)
             torch.where(self.total == 0, infinity, self.total, out=normaliser)
         torch.div(self.weighted, normaliser, out=y)
+
+    def is_faint(self, empty: Tensor | None) -> bool:
+        """Return whether a shared level has left some row with next to no weight.
+
+        What made up such a sum may have been lost below the smallest numbers. Rows
+        without a query, and those with nothing to read (`empty`), have no weight anyway.
+        """
+        if not isinstance(self.fade, CalmFading) or self.total.amin() >= _FAINT:
+            return False
+        asks = self.q.sum(-1, keepdim=True) > 0
+        faint = (self.total < _FAINT) & asks
+        return bool((faint if empty is None else faint & ~empty).any())
 
 
 class BackwardWork:

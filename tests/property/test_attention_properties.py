@@ -1,159 +1,110 @@
-"""What holds of attention for any rows, whatever form computes it.
+"""All forms of attention agree, and none of them looks ahead, for any rows.
 
-Rows lie on a coarse grid, so that ties, zero features and zero denominators are common.
-Tolerances are explained in `attention_rows`; all is float64 here.
+Values and gradients, in double and in single precision. Tolerances are explained in
+`attention_rows`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 import torch
-from attention_rows import (
-    KERNELS,
-    MAPS,
-    Rows,
-    State,
-    assert_near,
-    assert_state_near,
-    state_tensors,
+from attention_draws import (
+    BOTH_TYPES,
+    Outputs,
+    assert_all_near,
+    at_once,
+    chunk_sizes,
+    few,
+    in_parts,
+    in_plain_torch,
+    joined,
+    rows_and_later_ones,
+    some_rows,
+    step_by_step,
 )
+from attention_maps import MAPS
+from attention_rows import KERNELS, Rows, assert_near, differentiate, pulled_back
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from infoset.models.attention import (
-    denominators,
-    empty_rows,
-    linear_attention,
-    naive,
-)
+from infoset.models.attention import linear_attention, naive
 
-few = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 # What is expected to fail need not be made small.
 unshrunk = settings(few, phases=[Phase.generate])
 every_kernel = pytest.mark.parametrize("name", list(KERNELS))
-chunk_sizes = st.none() | st.integers(1, 50)
-
-
-@st.composite
-def grid(draw: st.DrawFn, *shape: int, low: int = -8) -> Tensor:
-    """Multiples of a quarter, drawn by a seed: what fails is small in its shape."""
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 999)))
-    return torch.randint(low, 9, shape, generator=generator).double() / 4
-
-
-@st.composite
-def some_rows(
-    draw: st.DrawFn, *, like: Rows | None = None, min_length: int = 0, longest: int = 40
-) -> Rows:
-    """Any rows, or more rows of the same sequences."""
-    length = draw(st.integers(min_length, longest))
-    if like is None:
-        batch, heads = draw(st.integers(1, 3)), draw(st.integers(1, 2))
-        widths = draw(st.integers(1, 4)), draw(st.integers(1, 3))
-        masked, forget = draw(st.booleans()), draw(st.booleans())
-    else:
-        batch, heads = like.q.shape[:2]
-        widths = like.q.shape[-1], like.v.shape[-1]
-        masked, forget = like.mask is not None, like.decay is not None
-    axes = batch, heads, length
-    q, k = (draw(grid(*axes, widths[0])) for _ in "qk")
-    return Rows(
-        *(q, k, draw(grid(*axes, widths[1]))),
-        mask=draw(grid(batch, length)) > -1 if masked else None,
-        decay=draw(grid(*axes, low=0)) / 4 if forget else None,
-    )
-
-
-def joined(first: Rows, second: Rows) -> Rows:
-    pairs = zip(
-        (*first.qkv, first.mask, first.decay),
-        (*second.qkv, second.mask, second.decay),
-        strict=True,
-    )
-    return Rows(
-        *(
-            None
-            if a is None or b is None
-            else torch.cat([a, b], 1 if a.ndim == 2 else 2)
-            for a, b in pairs
-        )  # type: ignore[arg-type] # q, k and v are always there
-    )
-
-
-def stepwise(
-    name: str, rows: Rows, *, inclusive: bool, before: State | None = None
-) -> tuple[list[Tensor], list[State]]:
-    """Return outputs and states of one row after the other."""
-    outputs, states = [], []
-    for t in range(rows.q.shape[2]):
-        row = rows.cut(t, t + 1)
-        y, before = KERNELS[name].attend(
-            *row.qkv, inclusive=inclusive, initial_state=before, **row.settings
-        )
-        outputs.append(y)
-        states.append(before)
-    return outputs, states
 
 
 @few
-@given(data=st.data(), rows=some_rows(), inclusive=st.booleans())
-@pytest.mark.parametrize("name", list(MAPS))
+@given(
+    data=st.data(), rows=some_rows(), inclusive=st.booleans(), size=st.integers(1, 50)
+)
+@every_kernel
 def test_all_forms_agree(
-    name: str, data: st.DataObject, rows: Rows, *, inclusive: bool
+    name: str, data: st.DataObject, rows: Rows, size: int, *, inclusive: bool
 ) -> None:
-    want, end = KERNELS[name].naive(*rows.qkv, inclusive=inclusive, **rows.settings)
-    for size in (None, data.draw(chunk_sizes, label="chunk_size")):
-        y, state = linear_attention(
-            *rows.qkv,
-            feature_map=MAPS[name],
-            inclusive=inclusive,
-            mask=rows.mask,
-            decay=rows.decay,
-            chunk_size=size,
-        )
-        assert_near(y, want)
-        assert_state_near(state, end)
-    if rows.mask is None and rows.q.shape[2]:
-        y = naive.linear_recurrence(
+    stop = data.draw(st.integers(0, rows.q.shape[2]), label="stop")
+    kernel = KERNELS[name]
+    forms = [kernel.attend, in_parts(kernel.attend, stop)]
+    if name != "softmax":
+        chunked = partial(kernel.attend, chunk_size=size)
+        forms += [chunked, in_plain_torch(chunked)]
+    want = differentiate(kernel.naive, rows, inclusive=inclusive)
+    for dtype in BOTH_TYPES:
+        for form in forms:
+            got = differentiate(form, rows.to(dtype), inclusive=inclusive)
+            assert_all_near(got, want, dtype=dtype)
+
+
+@few
+@given(rows=some_rows(min_length=1), inclusive=st.booleans())
+@pytest.mark.parametrize("name", list(MAPS))
+def test_the_definition_is_the_recurrence(
+    name: str, rows: Rows, *, inclusive: bool
+) -> None:
+    shown = Rows(*rows.qkv, decay=rows.decay)
+
+    def recurrence(rows: Rows) -> Tensor:
+        return naive.linear_recurrence(
             *rows.qkv, feature_map=MAPS[name], inclusive=inclusive, decay=rows.decay
         )
-        assert_near(y, want)
+
+    def definition(rows: Rows) -> Tensor:
+        return KERNELS[name].naive(*rows.qkv, inclusive=inclusive, **rows.settings)[0]
+
+    got, want = (pulled_back(x, shown, rows.v) for x in (recurrence, definition))
+    assert_all_near(got, want, dtype=torch.float64)
 
 
 @few
-@given(rows=some_rows(longest=20), inclusive=st.booleans())
+@given(rows=some_rows(min_length=1, longest=12), inclusive=st.booleans())
 @every_kernel
 def test_step_by_step_is_whole(name: str, rows: Rows, *, inclusive: bool) -> None:
-    want, end = KERNELS[name].attend(*rows.qkv, inclusive=inclusive, **rows.settings)
-    outputs, states = stepwise(name, rows, inclusive=inclusive)
-    if outputs:
-        assert_near(torch.cat(outputs, dim=2), want)
-        assert_state_near(states[-1], end)
+    attend = KERNELS[name].attend
+    for dtype in BOTH_TYPES:
+        typed = rows.to(dtype)
+        want = differentiate(attend, typed, inclusive=inclusive)
+        got = differentiate(in_parts(attend), typed, inclusive=inclusive)
+        assert_all_near(got, want, dtype=dtype)
 
 
-Outputs = Callable[[Rows], Tensor]
+def enlarged(rows: Rows) -> Rows:
+    return Rows(*(rows.q * 1e3, rows.k * 10, rows.v * 1e6), rows.mask, rows.decay)
 
 
 def assert_causal(outputs: Outputs, rows: Rows, others: Sequence[Rows]) -> None:
-    """Later rows, of whatever size, leave the outputs of `rows` as they are."""
+    """Later rows, of whatever size, change neither outputs nor gradients of `rows`."""
     length = rows.q.shape[2]
-    want = outputs(rows)
-    for later in others:
-        large = Rows(
-            *(later.q * 1e3, later.k * 10, later.v * 1e6), later.mask, later.decay
-        )
-        for more in (later, large):
-            assert_near(outputs(joined(rows, more))[:, :, :length], want)
-
-
-@st.composite
-def rows_and_later_ones(
-    draw: st.DrawFn, *, longest: int = 40
-) -> tuple[Rows, list[Rows]]:
-    rows = draw(some_rows(min_length=1, longest=longest))
-    later = some_rows(like=rows, min_length=1, longest=longest)
-    return rows, [draw(later) for _ in range(2)]
+    for dtype in BOTH_TYPES:
+        typed = rows.to(dtype)
+        want = pulled_back(outputs, typed, typed.v)
+        for later in others:
+            for more in (later, enlarged(later)):
+                got = pulled_back(outputs, joined(typed, more.to(dtype)), typed.v)
+                for name, x in got.items():
+                    assert_near(x[:, :, :length], want[name], name=name)
+                    assert name == "y" or not x[:, :, length:].any(), name
 
 
 @few
@@ -162,29 +113,26 @@ def rows_and_later_ones(
 def test_later_rows_do_not_reach_earlier_outputs(
     name: str, drawn: tuple[Rows, list[Rows]], size: int | None, *, inclusive: bool
 ) -> None:
-    own = {} if name == "softmax" else {"chunk_size": size}
-
-    def outputs(rows: Rows) -> Tensor:
-        y, _ = KERNELS[name].attend(
-            *rows.qkv, inclusive=inclusive, **rows.settings, **own
-        )
-        return y
-
-    assert_causal(outputs, *drawn)
+    rows, others = drawn
+    assert_causal(at_once(name, inclusive=inclusive, size=size), rows, others[:1])
 
 
 @few
-@given(drawn=rows_and_later_ones(longest=8), inclusive=st.booleans())
+@given(drawn=rows_and_later_ones(longest=6), inclusive=st.booleans())
 @every_kernel
 def test_step_by_step_later_rows_change_no_bit_of_earlier_ones(
     name: str, drawn: tuple[Rows, list[Rows]], *, inclusive: bool
 ) -> None:
-    rows, others = drawn
-    want, _ = stepwise(name, rows, inclusive=inclusive)
-    for later in others:
-        got, _ = stepwise(name, joined(rows, later), inclusive=inclusive)
-        for x, expected in zip(got, want, strict=False):
-            assert torch.equal(x, expected)
+    outputs = step_by_step(name, inclusive=inclusive)
+    (rows, (later, _)), length = drawn, drawn[0].q.shape[2]
+    for dtype in BOTH_TYPES:
+        typed = rows.to(dtype)
+        want = pulled_back(outputs, typed, typed.v)
+        for more in (later, enlarged(later)):
+            got = pulled_back(outputs, joined(typed, more.to(dtype)), typed.v)
+            for key, x in got.items():
+                assert torch.equal(x[:, :, :length], want[key]), f"{dtype} {key}"
+                assert key == "y" or not x[:, :, length:].any(), f"{dtype} {key}"
 
 
 def one_row_too_many(rows: Rows) -> Tensor:
@@ -233,74 +181,3 @@ def test_a_planted_look_ahead_is_caught(planted: Outputs) -> None:
 
     with pytest.raises(AssertionError):
         property_of_the_planted_fault()
-
-
-@few
-@given(rows=some_rows(), inclusive=st.booleans(), size=chunk_sizes)
-@every_kernel
-def test_values_of_one_give_one_wherever_there_is_weight(
-    name: str, rows: Rows, size: int | None, *, inclusive: bool
-) -> None:
-    mask = rows.shown[:, 0, :, 0].expand(len(rows.q), -1)
-    zero = empty_rows(mask, inclusive=inclusive)[:, None].expand(rows.q.shape[:3])
-    own: dict[str, int | None] = {}
-    if name != "softmax":
-        own = {"chunk_size": size}
-        sums = denominators(
-            rows.q,
-            rows.k,
-            feature_map=MAPS[name],
-            inclusive=inclusive,
-            mask=rows.mask,
-            decay=rows.decay,
-        )
-        zero = sums == 0
-    y, _ = KERNELS[name].attend(
-        *(rows.q, rows.k, torch.ones_like(rows.v)),
-        inclusive=inclusive,
-        **rows.settings,
-        **own,
-    )
-    assert_near(y, (~zero)[..., None].double().expand_as(y))
-
-
-@few
-@given(data=st.data(), rows=some_rows(), inclusive=st.booleans())
-@every_kernel
-def test_permuting_batch_rows_permutes_outputs_and_states(
-    name: str, data: st.DataObject, rows: Rows, *, inclusive: bool
-) -> None:
-    order = torch.tensor(data.draw(st.permutations(range(len(rows.q)))))
-    attend, moved = KERNELS[name].attend, rows.map(lambda x: x[order])
-    want, end = attend(*rows.qkv, inclusive=inclusive, **rows.settings)
-    y, state = attend(*moved.qkv, inclusive=inclusive, **moved.settings)
-    assert_near(y, want[order])
-    assert torch.equal(state.count, end.count[order])
-    for key, x in state_tensors(state).items():
-        assert_near(x, state_tensors(end)[key][order], name=key)
-
-
-@few
-@given(drawn=rows_and_later_ones(longest=8), inclusive=st.booleans())
-@every_kernel
-def test_forks_do_not_know_of_each_other(
-    name: str, drawn: tuple[Rows, list[Rows]], *, inclusive: bool
-) -> None:
-    rows, (first, second) = drawn
-    attend = KERNELS[name].attend
-    _, state = attend(*rows.qkv, inclusive=inclusive, **rows.settings)
-
-    def outputs(fork: Rows) -> Tensor:
-        y, _ = attend(
-            *fork.qkv, inclusive=inclusive, initial_state=state, **fork.settings
-        )
-        return y
-
-    alone = outputs(first)
-    for fork in (first, second):
-        steps, _ = stepwise(name, fork, inclusive=inclusive, before=state)
-        assert_near(torch.cat(steps, dim=2), outputs(fork))
-        whole = joined(rows, fork)
-        want, _ = attend(*whole.qkv, inclusive=inclusive, **whole.settings)
-        assert_near(outputs(fork), want[:, :, rows.q.shape[2] :])
-    assert torch.equal(outputs(first), alone)

@@ -55,7 +55,7 @@ def test_a_weight_that_is_not_finite_is_refused_by_layer_head_and_position(
         place, network.readout
     )
     with torch.no_grad():
-        layer.heads.key_value.weight[5] = float("nan")  # type: ignore[union-attr,index,operator] # the keys' second head
+        layer.heads.key_value.weight[5] = float("nan")  # type: ignore[union-attr,operator] # the keys' second head
     message = rf"^k must be finite in visible rows; got nan \({place}, batch row \d+, head 1, position \d+\)"
     with pytest.raises(NonFiniteError, match=message):
         forecaster.forecast(world(history).take(PAST[-20:]))

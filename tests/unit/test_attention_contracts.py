@@ -23,7 +23,6 @@ from infoset.models.attention import (
     denominators,
     empty_rows,
     linear_attention,
-    softmax_attention,
 )
 
 every_kernel = pytest.mark.parametrize("name", list(KERNELS))
@@ -38,21 +37,6 @@ def one_head(*rows: list[float]) -> Tensor:
 def with_garbage(rows: Rows, garbage: float) -> Rows:
     q, k, v = (torch.where(rows.shown, x, garbage) for x in rows.qkv)
     return Rows(q, k, v, rows.mask, rows.decay)
-
-
-@pytest.mark.parametrize("garbage", [1.5, math.nan, math.inf])
-def test_a_key_that_is_never_visible_changes_nothing(garbage: float) -> None:
-    """Exact softmax, computed twice elsewhere in float64; tolerance: its rounding."""
-    q = one_head([-1.5, 0.25], [1.75, 0.0], [1.5, -0.25], [-0.25, 2.0])
-    k = one_head([-1.75, 0.0], [-0.5, -0.75], [0.0, -1.25], [garbage, garbage])
-    v = one_head([2.0, 2.0], [-1.25, -1.0], [-1.0, -0.75], [garbage, garbage])
-    mask = torch.tensor([[True, True, True, False]])
-    y, _ = softmax_attention(q, k, v, mask=mask)
-    want = one_head(
-        [-0.6794641412058827, -0.4733515149592764],
-        [-0.8550350312189677, -0.623859471698773],
-    )
-    torch.testing.assert_close(y[:, :, 1:3], want, rtol=0, atol=1e-12)
 
 
 @with_and_without_forgetting
@@ -84,6 +68,23 @@ def test_without_a_mask_only_the_first_strict_row_sees_nothing(
         if not inclusive:
             assert not got["y"][:, :, 0].any()
         assert all(x.isfinite().all() for x in got.values())
+
+
+@with_and_without_forgetting
+@every_kernel
+def test_what_has_nothing_to_read_is_a_part_of_the_graph(
+    name: str, *, forget: bool
+) -> None:
+    """So that a loss of no rows, or of a first strict one, has gradients: zeros."""
+    for length, inclusive in ((0, True), (0, False), (1, False)):
+        rows = make_rows(length, forget=forget)
+        leaves = [x.requires_grad_() for x in rows.qkv]
+        y, _ = KERNELS[name].attend(*leaves, inclusive=inclusive, decay=rows.decay)
+        assert y.shape == rows.v.shape
+        gradients = torch.autograd.grad(
+            y.sum(), leaves, allow_unused=True, materialize_grads=True
+        )
+        assert not any(x.any() for x in gradients)
 
 
 @with_and_without_forgetting

@@ -30,7 +30,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         def noted(
             *args: object, _own: object = own, _name: str = name, **kwargs: object
-        ):  # type: ignore[no-untyped-def] # passes everything on
+        ):
             taken.append(_name)
             return _own(*args, **kwargs)  # type: ignore[operator] # a function
 
@@ -70,8 +70,11 @@ def test_a_silence_of_any_length_is_the_definition(
 
 
 def test_a_calm_sequence_takes_the_short_cut(ways: list[str]) -> None:
-    for name in LINEAR:
-        check(name, make_rows(130, forget=True), inclusive=True)
+    # Others have queries that share no feature with any key; their sums are done twice.
+    for name in ("elu1", "favor", "hedgehog"):
+        for inclusive in (True, False):
+            rows = make_rows(130, padding="left", forget=True)
+            check(name, rows, inclusive=inclusive)
     assert set(ways) == {"calm_fading"}
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from attention_maps import MAPS
 from attention_rows import (
     KERNELS,
-    MAPS,
     PADDINGS,
     State,
     assert_near,

@@ -9,12 +9,16 @@ import torch
 from attention_rows import KERNELS, Rows, make_rows
 
 from infoset.models.attention import (
+    Favor,
+    Hedgehog,
     LinearState,
     NonFiniteError,
     check_finite,
     feature_map,
     linear_attention,
 )
+from infoset.models.settings import LinearAttention
+from infoset.pipeline.config import load_experiment
 
 every_kernel = pytest.mark.parametrize("name", list(KERNELS))
 
@@ -117,3 +121,81 @@ def test_settings_that_mean_nothing_are_refused() -> None:
         LinearState(
             S=half.float(), z=half[..., 0], count=torch.zeros(1, dtype=torch.int64)
         )
+
+
+@pytest.mark.parametrize("name", ["favor", "hedgehog"])
+def test_maps_of_one_width_are_refused_without_it(name: str) -> None:
+    message = f"feature map {name} needs the width of the queries; got no `width`."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        feature_map(name)
+    # Which is why a name alone will not do for them.
+    with pytest.raises(ValueError, match=re.escape(message)):
+        linear_attention(*make_rows(6).qkv, feature_map=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_features"), [("elu1", 8), ("hedgehog", 8), ("favor", 0), ("relu", 0)]
+)
+def test_a_number_of_features_belongs_to_favor(name: str, num_features: int) -> None:
+    message = (
+        "num_features must be at least 1 and belongs to favor alone; "
+        f"got {num_features} for {name}."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        feature_map(name, width=4, num_features=num_features)
+
+
+def test_sizes_of_a_map_are_taken() -> None:
+    favor = feature_map("favor", width=4, num_features=7, num_heads=2, seed=3)
+    assert isinstance(favor, Favor)
+    want = Favor(4, 7, num_heads=2, seed=3).projection
+    assert torch.equal(favor.projection, want)
+    favor = feature_map("favor", width=4)
+    assert isinstance(favor, Favor)
+    assert favor.projection.shape == (1, 4, 4)
+    hedgehog = feature_map("hedgehog", width=4, num_heads=2)
+    assert isinstance(hedgehog, Hedgehog)
+    assert torch.equal(hedgehog.weight, torch.eye(4).expand(2, 4, 4))
+
+
+WRONG_SETTINGS = {
+    "{kind: linear, feature_map: elu1, num_features: 8}": (
+        "forecasters.linear must have no num_features but for feature_map favor; "
+        "got 8 for elu1."
+    ),
+    "{kind: linear, num_features: 8}": (
+        "forecasters.linear must have no num_features but for feature_map favor; "
+        "got 8 for elu1."
+    ),
+    "{kind: linear, feature_map: favor, num_features: 0}": (
+        "forecasters.linear.num_features must be greater than or equal to 1; got 0."
+    ),
+    "{kind: linear, denominator_floor: -0.5}": (
+        "forecasters.linear.denominator_floor must be greater than or equal to 0; "
+        "got -0.5."
+    ),
+    "{kind: linear, denominator_floor: .inf}": (
+        "forecasters.linear.denominator_floor must be a finite number; got inf."
+    ),
+    "{kind: linear, denominator_floor: .nan}": (
+        "forecasters.linear.denominator_floor must be a finite number; got nan."
+    ),
+}
+
+
+@pytest.mark.parametrize("settings", WRONG_SETTINGS)
+def test_settings_of_the_linear_forecaster_are_refused(settings: str) -> None:
+    message = re.escape(WRONG_SETTINGS[settings])
+    with pytest.raises(ValueError, match=message):
+        load_experiment("treasury", [f"forecasters.linear={settings}"])
+
+
+def test_settings_that_are_off_are_not_written() -> None:
+    """So that configurations from before them keep their digests."""
+    assert LinearAttention().model_dump() == {"feature_map": "elu1"}
+    on = LinearAttention(feature_map="favor", num_features=8, denominator_floor=0.01)
+    assert on.model_dump() == {
+        "feature_map": "favor",
+        "num_features": 8,
+        "denominator_floor": 0.01,
+    }
