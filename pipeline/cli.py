@@ -22,6 +22,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+study = typer.Typer(
+    help="Questions about the method, answered on the shipped data.",
+    no_args_is_help=True,
+)
+app.add_typer(study, name="study")
 
 Config = Annotated[
     str, typer.Argument(help="A YAML file, or the name of a shipped experiment.")
@@ -152,6 +157,30 @@ def ingest(
     console = _console()
     console.print(ingest_table(done), highlight=False)
     console.print(done.result, soft_wrap=True, highlight=False)
+
+
+@study.command()
+def kernels(
+    config: Annotated[
+        str, typer.Option(help="A YAML file, or the name of a shipped experiment.")
+    ] = "treasury",
+    set_: Overrides = None,
+) -> None:
+    """Replace softmax by random features, and count what states of fixed width forget.
+
+    Settings of the study itself start with `study.`.
+    Example: infoset study kernels --set study.num_features=[16,64]
+    """
+    from .studies import run_kernel_study  # noqa: PLC0415
+    from .studies.kernel_tables import all_cells, forecaster_sentence  # noqa: PLC0415
+
+    done = run_kernel_study(config, overrides=set_ or [], show_progress=True)
+    numbers, console = done.read(), _console()
+    for cells in all_cells(numbers):
+        console.print(cells.rich())
+    console.print(forecaster_sentence(numbers), highlight=False)
+    for path in done.files:
+        console.print(f"Written: {path}", soft_wrap=True, highlight=False)
 
 
 def _console() -> Console:
