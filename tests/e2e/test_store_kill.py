@@ -78,7 +78,8 @@ def test_a_first_writer_killed_at_any_step_leaves_a_place_for_the_next(
     for step in range(0, steps, 2):
         place, job = tmp_path / f"store {step}", {"report": str(report)}
         code = writers.run(store=str(place), number=1, die_at=step, **job)
-        assert code == -signal.SIGKILL
+        # A run may take a step or two less than the one that was counted.
+        assert code == -signal.SIGKILL or (code == 0 and step >= steps - 2)
         assert writers.run(store=str(place), number=1, **job) == 0
         assert numbers_in(Store.open(place)) == {1}
 
