@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.signal import lfilter
 
 # Of what precedes a slice to the slice itself: beyond it ten digits are not left.
 _LARGEST_RATIO = 1e5
@@ -43,6 +42,9 @@ class EwmaSums:
         decay: float,
     ) -> EwmaSums:
         """Sum the squares of `changes` where `used`; other events leave the sums."""
+        # It takes a second or two to import, and most commands need no scale.
+        from scipy.signal import lfilter  # noqa: PLC0415
+
         kept = np.flatnonzero(used & np.isfinite(changes))
         count = np.zeros(len(changes) + 1, dtype=np.int64)
         count[kept + 1] = 1
