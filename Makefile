@@ -5,7 +5,7 @@ BIN    ?= $(VENV)/bin
 # With BIN set to another environment (CI does that), nothing is installed here.
 READY  := $(if $(filter $(VENV)/bin,$(BIN)),$(VENV)/.installed,)
 
-.PHONY: demo test check format bench-data bench-memory bench-attention faults wheel clean
+.PHONY: demo test test-long check format bench-data bench-memory bench-attention faults wheel clean
 
 demo: $(READY)
 	$(BIN)/infoset run treasury
@@ -14,6 +14,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-long: $(READY)
+	$(BIN)/pytest -m long
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -101,7 +101,7 @@ def test_a_step_compiles_into_one_graph(name: str) -> None:
     assert_compiles(name, rows, resumed=True, backend="aot_eager")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 # Torch still imports what it deprecates itself.
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
