@@ -5,7 +5,7 @@ BIN    ?= $(VENV)/bin
 # With BIN set to another environment (CI does that), nothing is installed here.
 READY  := $(if $(filter $(VENV)/bin,$(BIN)),$(VENV)/.installed,)
 
-.PHONY: demo test test-long check format bench-data bench-memory bench-attention faults wheel clean
+.PHONY: demo test test-long check format bench-data bench-memory bench-attention bench-stream faults wheel clean
 
 demo: $(READY)
 	$(BIN)/infoset run treasury
@@ -37,6 +37,9 @@ bench-data: $(READY)
 
 bench-attention: $(READY)
 	$(BIN)/python tests/bench/bench_attention.py
+
+bench-stream: $(READY)
+	$(BIN)/python tests/bench/bench_stream.py
 
 faults: $(READY)
 	$(BIN)/python tests/faults/kill_ingests.py

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
+from torch import Tensor
 
 from infoset.data.module import InformationSets, SampleDataset
 from infoset.data.sequences import Samples
@@ -19,12 +22,15 @@ from .attention import feature_map
 from .attention_checks import DenominatorRecord, require_finite, watched_denominators
 from .baselines import entity_quantiles
 from .embedding import ChannelStatistics
+from .fast import FastStream, StreamBatch
 from .fitted import FittedOn
 from .forecasts import LEVELS, Forecasts
 from .kernels import AttentionKernel, LinearKernel, SoftmaxKernel
 from .network import Network
 from .settings import LinearAttention, NetworkSize, Training
-from .streaming import StateStream, Stream, WindowStream
+from .stream_making import ChosenBackend, make_stream, make_stream_batch
+from .stream_snapshot import StreamOrigin, StreamSnapshot
+from .streaming import StateStream, Stream, StreamState, WindowStream
 from .training import FitRecord, fit_network
 
 Attention = Literal["linear", "softmax"]
@@ -66,6 +72,7 @@ class AttentionForecaster:
         self.network: Network | None = None
         self.record: FitRecord | None = None
         self.about: FittedOn | None = None
+        self._digest: tuple[tuple[Network, list[int]], str] | None = None
 
     def fit(self, train: Samples, validation: Samples) -> None:
         """Start from the scaled-quantile baseline and train with early stopping."""
@@ -128,7 +135,13 @@ class AttentionForecaster:
                 network(batch)
         return record
 
-    def stream(self, entity: str, *, history: History | None = None) -> Stream:
+    def stream(
+        self,
+        entity: str,
+        *,
+        history: History | None = None,
+        backend: ChosenBackend = "auto",
+    ) -> Stream:
         """Return a live forecaster of one entity, without any event yet.
 
         Parameters
@@ -137,52 +150,89 @@ class AttentionForecaster:
         history : History, optional
             By default the one it was fitted with. `last n` encodes its window anew
             for each forecast; `all` and `since` carry the state.
+        backend : {'auto', 'torch', 'numba'}
+            What computes. `auto` = numba where it can (see `unserved`), torch
+            otherwise; `Stream.backend` says which.
 
         Raises
         ------
         ValueError
-            If the forecaster was not fitted for the entity.
+            If the forecaster was not fitted for the entity, or numba is asked for what
+            it cannot do.
         """
-        network, about = self._trained(), self.fitted_on()
-        if entity not in about.entities:
-            raise ValueError(
-                f"entity must be one of {', '.join(about.entities)}; got {entity!r}."
-            )
-        chosen = history or about.history
-        place = about.entities.index(entity)
-        if chosen.last is not None:
-            return WindowStream(
-                network,
-                self.levels,
-                entity=place,
-                scale=about.scales[place],
-                width=about.width,
-                last=chosen.last,
-            )
-        return StateStream(
-            network,
-            self.levels,
-            entity=place,
-            scale=about.scales[place],
-            width=about.width,
-            history=chosen,
+        about = self.fitted_on()
+        origin = StreamOrigin(self.model_digest(), entity, history or about.history)
+        return make_stream(
+            self._trained(), about, self.levels, origin=origin, backend=backend
         )
+
+    def stream_batch(
+        self, entities: Sequence[str], *, history: History | None = None
+    ) -> StreamBatch:
+        """Return the live forecasters of many entities, which tick together.
+
+        Parameters
+        ----------
+        entities : sequence of str
+            Each once.
+        history : History, optional
+            `all` or `since`; by default the one it was fitted with.
+
+        Raises
+        ------
+        ValueError
+            If the forecaster was not fitted for one of them, or cannot be batched: its
+            attention must be linear and known to numba.
+        """
+        about = self.fitted_on()
+        return make_stream_batch(
+            self._trained(),
+            about,
+            self.levels,
+            entities=entities,
+            history=history or about.history,
+        )
+
+    def restore(
+        self, snapshot: StreamSnapshot, *, backend: ChosenBackend = "auto"
+    ) -> Stream:
+        """Return a stream that goes on from a snapshot, whatever backend made it.
+
+        Raises
+        ------
+        ValueError
+            If another model made the snapshot.
+        """
+        snapshot.require_model(self.model_digest())
+        origin = snapshot.origin
+        stream = self.stream(origin.entity, history=origin.history, backend=backend)
+        if isinstance(stream, WindowStream):
+            stream.window.load_state_dict(snapshot.tensors)
+        elif isinstance(stream, StateStream | FastStream):
+            stream.state = StreamState.restored(snapshot)
+        return stream
+
+    def model_digest(self) -> str:
+        """Return 64 hexadecimal digits that another description or weight changes.
+
+        Raises
+        ------
+        ValueError
+            Before a fit.
+        """
+        weights = self._weights()
+        # Each stream asks; torch counts how often a tensor was changed in place.
+        now = self._trained(), [x._version for x in weights.values()]  # noqa: SLF001
+        if self._digest is None or self._digest[0] != now:
+            digest = sha256(self._spec().encode() + save(weights)).hexdigest()
+            self._digest = now, digest
+        return self._digest[1]
 
     def save(self, folder: Path) -> None:
         """Write the weights (safetensors) and the forecaster's description (JSON)."""
         folder.mkdir(parents=True, exist_ok=True)
-        spec = {
-            "attention": self.attention,
-            "linear": self.linear.model_dump(),
-            "size": self.size.model_dump(),
-            "training": self.training.model_dump(),
-            "seed": self.seed,
-            "levels": list(self.levels),
-            "fitted_on": self.fitted_on().model_dump(mode="json"),
-        }
-        (folder / SPEC).write_text(json.dumps(spec, indent=1))
-        weights = {k: v.contiguous() for k, v in self._trained().state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+        (folder / SPEC).write_text(self._spec())
+        save_file(self._weights(), folder / WEIGHTS)
 
     @classmethod
     def load(cls, folder: Path) -> AttentionForecaster:
@@ -209,6 +259,21 @@ class AttentionForecaster:
         )
         forecaster.network.load_state_dict(load_file(weights_path))
         return forecaster
+
+    def _spec(self) -> str:
+        spec = {
+            "attention": self.attention,
+            "linear": self.linear.model_dump(),
+            "size": self.size.model_dump(),
+            "training": self.training.model_dump(),
+            "seed": self.seed,
+            "levels": list(self.levels),
+            "fitted_on": self.fitted_on().model_dump(mode="json"),
+        }
+        return json.dumps(spec, indent=1)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {k: v.contiguous() for k, v in self._trained().state_dict().items()}
 
     def _base(self, parts: list[Samples]) -> np.ndarray:
         """Return the quantiles of the scaled targets per entity."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -13,6 +13,8 @@ from torch import Tensor
 
 from infoset.data.module import event_tensors
 from infoset.data.timeline import Timeline
+
+_COLUMNS = ("stream", "own", "revision", "clocks", "values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +135,20 @@ class EventWindow:
         moves: np.ndarray = self._values[part, place][used]
         known: np.ndarray = moves[np.isfinite(moves)]
         return known
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return copies of the columns of the events held."""
+        part = slice(self._start, self._stop)
+        columns = zip(_COLUMNS, self._columns(), strict=True)
+        return {name: torch.from_numpy(x[part].copy()) for name, x in columns}
+
+    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
+        """Hold the events that `state_dict` described, and no other."""
+        count = len(tensors[_COLUMNS[0]])
+        self._allocate(max(2 * (self.size or 0), 2 * count, 1))
+        for name, column in zip(_COLUMNS, self._columns(), strict=True):
+            column[:count] = tensors[name].numpy()
+        self._start, self._stop = 0, count
 
     @property
     def num_bytes(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from infoset.data.clock_features import NUM_CLOCK_FEATURES
 from infoset.data.module import Batch
 
-from .attention import LinearState
+from .attention import LinearState, SoftmaxState
 from .blocks import CausalBlock, Readout
 from .embedding import ChannelStatistics, EventEmbedding
 from .heads import QuantileHead
@@ -35,6 +35,37 @@ class NetworkState:
     def with_wide_sums(self) -> NetworkState:
         """Return the state with linear sums in float64, which they then stay in."""
         return NetworkState(tuple(map(_wide, self.blocks)), _wide(self.readout))
+
+    @property
+    def kinds(self) -> list[str]:
+        """Return the kind of each layer's state, the readout's last."""
+        states = (*self.blocks, self.readout)
+        return ["linear" if isinstance(x, LinearState) else "softmax" for x in states]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return copies of all tensors; ``0.`` begins the names of the first layer's."""
+        return {
+            f"{place}.{name}": x
+            for place, state in enumerate((*self.blocks, self.readout))
+            for name, x in state.state_dict().items()
+        }
+
+    @classmethod
+    def from_state_dict(
+        cls, kinds: Sequence[str], tensors: Mapping[str, Tensor]
+    ) -> NetworkState:
+        """Return the state that `kinds` and `state_dict` described."""
+        layers: list[State] = []
+        for place, kind in enumerate(kinds):
+            prefix = f"{place}."
+            own = {
+                name.removeprefix(prefix): x
+                for name, x in tensors.items()
+                if name.startswith(prefix)
+            }
+            of_kind = LinearState if kind == "linear" else SoftmaxState
+            layers.append(of_kind.from_state_dict(own))
+        return cls(tuple(layers[:-1]), layers[-1])
 
 
 class Network(nn.Module):

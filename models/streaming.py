@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from infoset.data.clock_features import clock_features
-from infoset.data.errors import LookAheadError
 from infoset.data.instants import NS_PER_DAY
 from infoset.data.module import Batch
 from infoset.data.timeline import History, period_starts
@@ -20,11 +19,19 @@ from .event_window import EventWindow, StreamEvent, event_as_tensors
 from .fitted import StreamScale
 from .forecasts import Forecasts
 from .network import Network, NetworkState
+from .stream_order import require_not_before, require_order
+from .stream_snapshot import StreamOrigin, StreamSnapshot
+
+Backend = Literal["torch", "numba"]
 
 
 @runtime_checkable
 class Stream(Protocol):
     """One entity's live forecaster."""
+
+    @property
+    def backend(self) -> Backend:
+        """What computes: torch, or machine code made from its weights by numba."""
 
     def update(self, event: StreamEvent) -> None:
         """Take in one event; events come in order of availability."""
@@ -34,6 +41,9 @@ class Stream(Protocol):
 
     def fork(self) -> Stream:
         """Return a stream that goes its own way from the same state."""
+
+    def snapshot(self) -> StreamSnapshot:
+        """Return all that the stream remembers; `AttentionForecaster.restore` reads it."""
 
     @property
     def state_bytes(self) -> int:
@@ -47,6 +57,8 @@ class WindowStream:
     the states of all later ones: nothing can be reused.
     """
 
+    backend: Backend = "torch"
+
     def __init__(
         self,
         network: Network,
@@ -56,31 +68,33 @@ class WindowStream:
         scale: StreamScale,
         width: int,
         last: int,
+        origin: StreamOrigin,
     ) -> None:
         self._network = network.eval()
+        self._origin = origin
         self._levels = levels
         self._entity = entity
         self._scale = scale
-        self._window = EventWindow(width, last)
+        self.window = EventWindow(width, last)
 
     def update(self, event: StreamEvent) -> None:
         """Take in one event; the oldest leaves a full window."""
-        if len(self._window):
-            _require_order(event, self._window.newest)
-        self._window.add(event)
+        if len(self.window):
+            require_order(event.available_at, self.window.newest)
+        self.window.add(event)
 
     def forecast(self, at: int) -> Forecasts:
         """Encode the window and read it."""
         scale = self._scale.of_changes(
-            self._window.own_changes(self._scale.stream, self._scale.place)
+            self.window.own_changes(self._scale.stream, self._scale.place)
         )
-        count, newest = len(self._window), self._window.newest
+        count, newest = len(self.window), self.window.newest
         if count:
-            _require_not_before(at, newest)
+            require_not_before(at, newest)
         point = _point_tensors(at, newest, count, scale=scale, entity=self._entity)
         with torch.inference_mode():
             batch = Batch(
-                **self._window.tensors(),
+                **self.window.tensors(),
                 **point,
                 stop=torch.tensor([[count]]),
                 target=torch.full((1, 1), float("nan")),
@@ -92,13 +106,17 @@ class WindowStream:
     def fork(self) -> WindowStream:
         """Return a stream that goes its own way from the same window."""
         twin = copy(self)
-        twin._window = self._window.fork()  # noqa: SLF001 (its own twin)
+        twin.window = self.window.fork()
         return twin
+
+    def snapshot(self) -> StreamSnapshot:
+        """Return the events of the window."""
+        return StreamSnapshot.of(self._origin, "window", self.window.state_dict())
 
     @property
     def state_bytes(self) -> int:
         """Memory of the events in the window."""
-        return self._window.num_bytes
+        return self.window.num_bytes
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,33 @@ class StreamState:
         """Memory of the network's state and of the numbers beside it."""
         return self.network.num_bytes + 5 * 8
 
+    def snapshot(self, origin: StreamOrigin) -> StreamSnapshot:
+        """Return the state as what can be kept in a file."""
+        return StreamSnapshot.of(
+            origin,
+            "state",
+            self.network.state_dict(),
+            layers=self.network.kinds,
+            count=self.count,
+            newest=self.newest,
+            period=self.period,
+            weight=self.weight,
+            square=self.square,
+        )
+
+    @classmethod
+    def restored(cls, snapshot: StreamSnapshot) -> StreamState:
+        """Return the state that `snapshot` described."""
+        about = snapshot.header
+        return cls(
+            NetworkState.from_state_dict(about["layers"], snapshot.tensors),
+            count=about["count"],
+            newest=about["newest"],
+            period=about["period"],
+            weight=about["weight"],
+            square=about["square"],
+        )
+
 
 class StateStream:
     """A stream of `history: all` or `since`: the state is carried from event to event.
@@ -139,6 +184,8 @@ class StateStream:
     With linear attention its size and the cost of an event do not depend on how many
     came before; softmax keeps the keys and values of all of them.
     """
+
+    backend: Backend = "torch"
 
     def __init__(
         self,
@@ -149,8 +196,10 @@ class StateStream:
         scale: StreamScale,
         width: int,
         history: History,
+        origin: StreamOrigin,
     ) -> None:
         self._network = network.eval()
+        self._origin = origin
         self._levels = levels
         self._entity = entity
         self._scale = scale
@@ -162,7 +211,7 @@ class StateStream:
         """Put one event into the state."""
         state = self.state
         if state.newest:
-            _require_order(event, state.newest)
+            require_order(event.available_at, state.newest)
         period = self._period_of(event.available_at)
         if period > state.period:
             state = replace(self._empty, period=period, newest=state.newest)
@@ -184,7 +233,7 @@ class StateStream:
         """Read the state."""
         state = self.state
         if state.newest:
-            _require_not_before(at, state.newest)
+            require_not_before(at, state.newest)
         if self._period_of(at) > state.period:
             state = replace(self._empty, newest=state.newest)
         scale = self._scale.of_sums(state.weight, state.square)
@@ -201,6 +250,10 @@ class StateStream:
         """Return a stream that goes its own way; the state is a value."""
         return copy(self)
 
+    def snapshot(self) -> StreamSnapshot:
+        """Return the state."""
+        return self.state.snapshot(self._origin)
+
     @property
     def state_bytes(self) -> int:
         """Memory of the state."""
@@ -216,23 +269,6 @@ class StateStream:
         nothing = EventWindow(self._width, 1).tensors()
         with torch.inference_mode():
             return self._network.update(_events_only(nothing), None).with_wide_sums()
-
-
-def _require_order(event: StreamEvent, newest: int) -> None:
-    if event.available_at < newest:
-        raise ValueError(
-            "events must come in order of availability; got available_at "
-            f"{event.available_at} ns after {newest} ns. Sort the feed, or start a new "
-            "stream from the log."
-        )
-
-
-def _require_not_before(at: int, newest: int) -> None:
-    if at < newest:
-        raise LookAheadError(
-            "a forecast must not be made before the newest event was available; got "
-            f"{at} ns with an event of {newest} ns. Fork the stream before that event."
-        )
 
 
 def _point_tensors(
