@@ -5,7 +5,7 @@ BIN    ?= $(VENV)/bin
 # With BIN set to another environment (CI does that), nothing is installed here.
 READY  := $(if $(filter $(VENV)/bin,$(BIN)),$(VENV)/.installed,)
 
-.PHONY: demo test test-long check format bench-data bench-memory bench-attention bench-stream faults wheel clean
+.PHONY: demo test test-long check format bench-data bench-memory bench-attention bench-stream faults soak wheel clean
 
 demo: $(READY)
 	$(BIN)/infoset run treasury
@@ -43,6 +43,9 @@ bench-stream: $(READY)
 
 faults: $(READY)
 	$(BIN)/python tests/faults/kill_ingests.py
+
+soak: $(READY)
+	PYTHONPATH=tests $(BIN)/python tests/soak/soak_stream.py
 
 wheel: $(READY)
 	$(BIN)/python -m build --wheel --outdir dist .

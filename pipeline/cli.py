@@ -159,6 +159,63 @@ def ingest(
     console.print(done.result, soft_wrap=True, highlight=False)
 
 
+@app.command()
+def stream(
+    run_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")
+    ],
+    *,
+    events: Annotated[
+        str, typer.Option(help="JSON lines or a Parquet tape; - = standard input.")
+    ],
+    forecaster: Annotated[
+        str, typer.Option(help="Which of the run's attention forecasters.")
+    ] = "linear",
+    fold: Annotated[int, typer.Option(help="Of which fold; -1 = the newest.")] = -1,
+    seed: Annotated[
+        int | None, typer.Option(help="Of which seed; default: the run's first.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="Folder of what is remembered; default: in the run's."),
+    ] = None,
+    entity: Annotated[
+        list[str] | None, typer.Option(help="Only this one; repeatable.")
+    ] = None,
+    on_request: Annotated[
+        bool,
+        typer.Option("--on-request", help="Forecast only where a line asks for it."),
+    ] = False,
+    replay: Annotated[
+        float | None,
+        typer.Option(min=0, help="Recorded speed times this; 0 = as fast as possible."),
+    ] = None,
+    settle: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds of silence after which an instant is whole."),
+    ] = 0.25,
+) -> None:
+    """Forecast live: events in as JSON lines, forecasts out as JSON lines.
+
+    Example: infoset stream runs/treasury --events - < events.jsonl
+    """
+    from .live.command import StreamOptions, stream_events  # noqa: PLC0415
+    from .live.stored_model import stored_model  # noqa: PLC0415
+
+    model = stored_model(run_folder, forecaster=forecaster, fold=fold, seed=seed)
+    options = StreamOptions(
+        events=events,
+        state=state,
+        entities=entity or (),
+        on_request=on_request,
+        replay=replay,
+        settle_seconds=settle,
+    )
+    code = stream_events(model, run_folder, options)
+    if code:
+        raise typer.Exit(code)
+
+
 @study.command()
 def kernels(
     config: Annotated[

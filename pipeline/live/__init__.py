@@ -1,0 +1,1 @@
+"""Live forecasts from a feed of events: `infoset stream`."""
