@@ -71,6 +71,66 @@ def report(
 
 
 @app.command()
+def latency(
+    run_folder: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")
+    ],
+    *,
+    lengths: Annotated[
+        str, typer.Option(help="Events of history, apart by commas.")
+    ] = "64,256,1024,4096,16384,65536",
+    forecasts: Annotated[
+        int, typer.Option(help="In each loop; p99.9 needs 10000.")
+    ] = 10_000,
+    seconds: Annotated[
+        float, typer.Option(help="For each loop; slow ones make fewer forecasts.")
+    ] = 60.0,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Requests a second; default: the slowest is half busy."),
+    ] = None,
+    limit_us: Annotated[
+        float, typer.Option(help="Limit of p99 for the throughput.")
+    ] = 10_000.0,
+    threads: Annotated[str, typer.Option(help="Threads of torch.")] = "1",
+    entities: Annotated[str, typer.Option(help="Streams that take turns.")] = "1",
+    instances: Annotated[str, typer.Option(help="Processes side by side.")] = "1",
+    backends: Annotated[
+        str | None, typer.Option(help="torch, numba; default: both.")
+    ] = None,
+) -> None:
+    """Measure what forecasts of a run take, into its files, report and MLflow run.
+
+    Every combination is measured.
+    Example: infoset latency runs/treasury --lengths 64,4096 --instances 1,2
+    """
+    from .latency.asked import Asked  # noqa: PLC0415
+    from .latency.run_latency import measure_run, scored_length_of  # noqa: PLC0415
+    from .progress import Progress  # noqa: PLC0415
+    from .results_table import latency_results  # noqa: PLC0415
+
+    asked = Asked(
+        lengths=lengths,
+        forecasts=forecasts,
+        seconds=seconds,
+        rate=rate,
+        limit_us=limit_us,
+        threads=threads,
+        entities=entities,
+        instances=instances,
+        backends=backends,
+    )
+    plan = asked.plan(scored_length_of(run_folder))
+    measured = measure_run(run_folder, plan, Progress(enabled=True))
+    console = _console()
+    for part in latency_results(run_folder):
+        console.print(part, highlight=False)
+    if not measured.is_logged:
+        console.print("The MLflow store no longer has this run: nothing was logged.")
+    console.print(f"Report:  {measured.report}", soft_wrap=True, highlight=False)
+
+
+@app.command()
 def asof(
     config: Config,
     *,

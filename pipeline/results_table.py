@@ -1,4 +1,4 @@
-"""The comparison of a run as a table for the terminal."""
+"""The comparison of a run and its latencies as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from .report import comparison_text
+from .report import comparison_text, latency_text
 
 _INTERVAL = " (95 % interval)"
 _LEFT_OUT = ("CRPS", "MAE", "in 90 % band")
@@ -38,6 +38,12 @@ def results_table(folder: Path, *, width: int) -> Table:
     narrow = _table(text.rename(columns=_in_lines), title)
     narrow.caption = "Intervals of the loss and further scores are in the report."
     return narrow
+
+
+def latency_results(folder: Path) -> list[Table | str]:
+    """Return what a run's forecasts take, as a table and in sentences."""
+    text, sentences = latency_text(folder)
+    return [_table(text, f"What a forecast takes ({folder.name})"), *sentences]
 
 
 def _table(text: pd.DataFrame, title: str) -> Table:

@@ -47,6 +47,11 @@ class RunFiles:
         return self.folder / "latency.parquet"
 
     @property
+    def latency_events(self) -> Path:
+        """Return the events that latencies are measured with."""
+        return self.folder / "latency_events.parquet"
+
+    @property
     def certificate(self) -> Path:
         """Return the look-ahead checks."""
         return self.folder / "certificate.json"
@@ -85,6 +90,7 @@ class RunFiles:
             self.scores,
             self.comparison,
             self.latency,
+            self.latency_events,
             self.certificate,
             self.summary,
             self.report,
@@ -99,6 +105,13 @@ class RunFiles:
         """Say that every result is there; the last thing that a run does."""
         digests = {path.name: _sha256(path) for path in self.results}
         write_json(self.done, {"request": request, "sha256": digests})
+
+    def mark_done_again(self) -> None:
+        """Renew the mark of a finished run whose results were measured anew."""
+        mark = read_json(self.done)
+        if mark is not None:
+            request = mark.get("request")
+            self.mark_done(None if request is None else str(request))
 
     def is_done(self, request: str) -> bool:
         """Whether this very request was finished and its results are unchanged."""

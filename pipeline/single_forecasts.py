@@ -15,7 +15,8 @@ from infoset.data.timeline import Timeline
 from infoset.models.forecasts import Forecaster
 
 from .config import LatencyOptions
-from .latency import latency_table, quiet_measurement, summary
+from .latency.quiet import Quiet, quiet_measurement
+from .latency.table import Row, latency_table, measured_on, times_row
 
 # A forecaster of the user's own may take its time; so many forecasts are timed anyhow.
 _LONGEST_SECONDS, _FEWEST = 10.0, 10
@@ -62,10 +63,11 @@ def measure_single_forecasts(
     newest = np.arange(len(samples))[-options.num_forecasts :]
     alone = [information_set_alone(samples, int(row)) for row in newest]
     length = int(np.median(samples.num_events[newest]))
-    about = {"workload": "fresh", "history_length": length}
-    with quiet_measurement():
+    about: Row = {"workload": "fresh", "history_length": length, "form": "short"}
+    about |= measured_on()
+    with quiet_measurement() as quiet:
         rows = [
-            {"forecaster": name, **about, **summary(_timed(forecaster, alone, options))}
+            {"forecaster": name} | about | _row(forecaster, alone, options, quiet)
             for name, forecaster in forecasters.items()
         ]
     return latency_table(rows)
@@ -81,6 +83,14 @@ def information_set_alone(samples: Samples, row: int) -> Samples:
         start=np.zeros(1, dtype=np.int64),
         stop=np.array([len(events)], dtype=np.int64),
     )
+
+
+def _row(
+    forecaster: Forecaster, alone: list[Samples], options: LatencyOptions, quiet: Quiet
+) -> Row:
+    before = quiet.usage()
+    times = _timed(forecaster, alone, options)
+    return times_row(times, quiet.usage().since(before), len(times), quiet)
 
 
 def _timed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -17,7 +18,8 @@ from .config import Experiment
 from .evaluation.summary import evaluate, json_records
 from .executors import execute
 from .folds import fold_table
-from .latency import measure_latency
+from .latency.files import write_latency, write_tapes
+from .latency.suite import fitted_tapes, measure_latency
 from .look_ahead import encoder_records, marked
 from .plan import Task, plan
 from .preparation import Prepared, prepare
@@ -67,10 +69,10 @@ def run_stages(
     write_json(files.scores, evaluation.scores_json())
     write_json(files.comparison, evaluation.comparison_json())
     progress.stage("Measuring latency")
-    data = _last_fold(experiment, prepared)
-    networks = _last_networks(experiment, stored)
-    others = _fitted_again(experiment, data, stored, own)
-    write_frame(files.latency, _latency(experiment, prepared, data, networks, others))
+    models = _last_models(experiment, stored)
+    networks = {n: AttentionForecaster.load(path) for n, path in models.items()}
+    others = _fitted_again(experiment, prepared, stored, own)
+    latency = _latency(experiment, prepared, files, networks, others)
     progress.stage("Checking for look-ahead")
     certificate = certify(experiment, prepared, {**networks, **others})
     write_json(files.certificate, certificate.to_json())
@@ -82,6 +84,7 @@ def run_stages(
             "excluded": json_records(prepared.excluded),
             "tasks": {"total": len(stored), "reused": num_reused},
             "training": training_records(stored),
+            "models": _relative(models, files.folder),
             **({"encoders": read} if read else {}),
             "versions": library_versions(),
             "config_digest": experiment.digest,
@@ -95,7 +98,9 @@ def run_stages(
     )
     progress.stage("Logging to MLflow")
     log_tasks(tracker, experiment, prepared, stored, forecasts)
-    log_run(tracker, experiment, prepared, files, evaluation)
+    log_run(
+        *(tracker, experiment, prepared, files), evaluation=evaluation, latency=latency
+    )
 
 
 def _finished_tasks(
@@ -124,20 +129,23 @@ def _finished_tasks(
     return [made.get(task) or store.required(task) for task in tasks], num_reused
 
 
-def _last_networks(
+def _last_models(
     experiment: Experiment, stored: Sequence[StoredTask]
-) -> dict[str, AttentionForecaster]:
-    """Return the newest network of each attention forecaster: last fold, first seed."""
+) -> dict[str, Path]:
+    """Return the folder of each attention forecaster's newest network.
+
+    That is the one of the last fold and the first seed, at the main history.
+    """
     newest: dict[str, StoredTask] = {}
     for result in stored:
         is_main = str(result.task.history) == str(experiment.history)
         if result.model and is_main and result.task.seed == experiment.seeds[0]:
             newest[result.task.forecaster] = result
-    return {
-        name: AttentionForecaster.load(result.model)
-        for name, result in newest.items()
-        if result.model
-    }
+    return {name: result.model for name, result in newest.items() if result.model}
+
+
+def _relative(paths: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    return {name: path.relative_to(folder).as_posix() for name, path in paths.items()}
 
 
 def _last_fold(experiment: Experiment, prepared: Prepared) -> FoldData:
@@ -147,12 +155,13 @@ def _last_fold(experiment: Experiment, prepared: Prepared) -> FoldData:
 
 def _fitted_again(
     experiment: Experiment,
-    data: FoldData,
+    prepared: Prepared,
     stored: Sequence[StoredTask],
     own: Mapping[str, Forecaster],
 ) -> dict[str, Forecaster]:
     """Return the forecasters without a stored network, fitted on the last fold again."""
     last = max(result.task.fold for result in stored)
+    data = _last_fold(experiment, prepared)
     fitted: dict[str, Forecaster] = {}
     for result in stored:
         if result.model is None and result.task.fold == last:
@@ -165,15 +174,20 @@ def _fitted_again(
 def _latency(
     experiment: Experiment,
     prepared: Prepared,
-    data: FoldData,
+    files: RunFiles,
     networks: Mapping[str, AttentionForecaster],
     others: Mapping[str, Forecaster],
 ) -> pd.DataFrame:
+    """Measure, and write what was found and the events that it was measured with."""
     samples = prepared.samples[str(experiment.history)]
+    test = _last_fold(experiment, prepared).test
     options = experiment.latency
     parts = [
         measure_latency(networks, samples, options),
-        measure_single_forecasts(others, data.test, options),
+        measure_single_forecasts(others, test, options),
     ]
     measured = [part for part in parts if len(part)]
-    return pd.concat(measured, ignore_index=True)
+    table = pd.concat(measured, ignore_index=True)
+    write_tapes(files.latency_events, fitted_tapes(networks, samples))
+    write_latency(files.latency, table)
+    return table

@@ -14,6 +14,7 @@ from infoset.models.attention_forecaster import SPEC, WEIGHTS, AttentionForecast
 from .config import Experiment
 from .evaluation.metrics import score_table
 from .evaluation.summary import LOSS, Evaluation
+from .latency.metrics import crossover_metrics, latency_curves
 from .preparation import Prepared
 from .run_files import RunFiles
 from .served_frames import served_input, served_output
@@ -64,9 +65,11 @@ def log_run(
     experiment: Experiment,
     prepared: Prepared,
     files: RunFiles,
+    *,
     evaluation: Evaluation,
+    latency: pd.DataFrame,
 ) -> None:
-    """Log the dataset, the scores and the files of the whole run."""
+    """Log the dataset, the scores, the latencies and the files of the whole run."""
     tracker.log_dataset(
         prepared.test_fingerprint(experiment.history),
         name=experiment.name,
@@ -80,6 +83,8 @@ def log_run(
             for name in (LOSS, "crps", "mae", "coverage_90")
         }
     )
+    tracker.log_scores(crossover_metrics(latency))
+    tracker.log_curves(latency_curves(latency))
     tracker.log_artifacts(
         [
             files.forecasts,

@@ -203,6 +203,7 @@ def comparison(*, baseline: str | None = "ewma") -> dict[str, Any]:
 
 
 def latency() -> pd.DataFrame:
+    """Return what a run of an earlier version measured: one forecast at a time."""
     generator = np.random.default_rng(11)
     rows = []
     for length in (64, 256, 1024, 4096):
@@ -239,6 +240,42 @@ def latency() -> pd.DataFrame:
         for name, median in (("ewma", 61.0), ("historical", 60.0))
     ]
     return pd.DataFrame(rows)
+
+
+def latency_suite() -> pd.DataFrame:
+    """Return the same with what the suite adds: loops, conditions, other factors."""
+    table = latency().assign(
+        loop="closed", time="service", threads=1, entities=1, instances=1
+    )
+    table["backend"] = [
+        "torch" if known else None for known in table["attention"].notna()
+    ]
+    base = table[(table["history_length"] == 256) & table["attention"].notna()]
+    parts = [table]
+    for time, factor in (("service", 1.0), ("response", 3.0)):
+        opened = base.assign(loop="poisson", time=time, rate_hz=240.0)
+        opened["p99_us"] *= factor
+        parts.append(opened)
+    parts.append(
+        base.assign(
+            loop="poisson",
+            time="response",
+            limit_us=10_000.0,
+            rate_hz=410.0,
+            throughput_hz=410.0,
+            p99_us=9_500.0,
+        )
+    )
+    parts.append(base.assign(instances=2, throughput_hz=1_234.0))
+    whole = pd.concat(parts, ignore_index=True)
+    whole["p90_us"], whole["max_us"] = 1.2 * whole["p50_us"], 4 * whole["p50_us"]
+    whole["p50_low_us"], whole["p50_high_us"] = 0.9 * whole["p50_us"], whole["p50_us"]
+    whole["p99_9_undefined"] = "p99.9 needs 10,000 forecasts; there are 200"
+    whole["reference_error"] = 1.2e-7
+    whole["clock_step_ns"], whole["cores"] = 50.0, "1"
+    whole["machine"], whole["versions"] = "Some CPU, 2 cores, Linux", "torch 2.13.0"
+    whole["contention"], whole["waited_percent"] = None, 0.1
+    return whole
 
 
 def training() -> list[dict[str, Any]]:

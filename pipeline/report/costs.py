@@ -50,7 +50,8 @@ def scored_cost(contents: RunContents) -> Cost:
 
     A forecaster without a stream reads its information set anew, whatever the history.
     """
-    latency = contents.latency[contents.latency["p50_us"] > 0]
+    latency = contents.latency_alone
+    latency = latency[latency["p50_us"] > 0]
     workload, length = scored_workload(contents)
     main = latency[latency["workload"] == workload]
     at = main[main["history_length"] == length]
@@ -74,7 +75,7 @@ def scored_workload(contents: RunContents) -> tuple[str, int | None]:
     last = _last(contents)
     if last is not None:
         return "fresh", last
-    latency = contents.latency
+    latency = contents.latency_alone
     known = latency[(latency["workload"] == "streaming") & (latency["p50_us"] > 0)]
     lengths = sorted(set(known["history_length"]))
     sizes = contents.forecasts.get("num_events", pd.Series(dtype="float64"))
@@ -96,7 +97,7 @@ def scored_timing(contents: RunContents, name: str, other: str) -> Timing | None
 def longest_timing(contents: RunContents, name: str, other: str) -> Timing | None:
     """Return that at the longest history both have, if it is not the main one."""
     workload, scored = scored_workload(contents)
-    latency = contents.latency
+    latency = contents.latency_alone
     mine = latency[(latency["workload"] == workload) & (latency["p50_us"] > 0)]
     lengths = [
         set(mine.loc[mine["forecaster"] == one, "history_length"])
@@ -111,7 +112,7 @@ def longest_timing(contents: RunContents, name: str, other: str) -> Timing | Non
 def _timing(
     contents: RunContents, workload: str, length: int, name: str, other: str
 ) -> Timing | None:
-    latency = contents.latency
+    latency = contents.latency_alone
     at = latency[
         (latency["workload"] == workload)
         & (latency["history_length"] == length)

@@ -71,7 +71,7 @@ def all_figures(contents: RunContents, looks: Looks) -> dict[str, Panels]:
         return {
             "differences": difference_figure(comparison, baseline or "", looks),
             "history": history_figure(contents.by_history, baseline, looks),
-            "latency": latency_figure(contents.latency, looks),
+            "latency": latency_figure(contents.latency_alone, looks),
             "forecasts": forecast_figure(recent, unit_of(contents, recent), looks),
             "calibration": calibration_figure(calibration(contents), looks),
         }
@@ -124,7 +124,7 @@ def latency_figure(latency: pd.DataFrame, looks: Looks) -> Panels:
     Parameters
     ----------
     latency : DataFrame
-        As ``latency.parquet``.
+        As `RunContents.latency_alone`.
     looks : Mapping[str, Look]
     """
     known = latency[(latency["p50_us"] > 0) & (latency["history_length"] > 0)]

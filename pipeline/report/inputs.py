@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from infoset.pipeline.latency_columns import SUMMARY, TIMES
+from infoset.pipeline.latency.columns import SUMMARY, TIMES, plain_rows, usual_backend
+from infoset.pipeline.latency.crossover import Crossover, crossovers
 
 _REQUIRED = ("config.yaml", "forecasts.parquet", "scores.json")
 _FORECAST_COLUMNS = (
@@ -78,20 +79,38 @@ _CHECKS = (
 _TEXTS = frozenset(
     {
         "attention",
+        "backend",
+        "contention",
+        "cores",
         "detail",
         "entity",
         "forecaster",
+        "form",
         "history",
         "kernel",
         "level",
+        "loop",
+        "machine",
         "name",
         "other",
+        "p99_9_undefined",
         "rank_ic_reason",
+        "time",
         "undefined",
         "unit",
+        "versions",
         "workload",
     }
 )
+# What earlier versions measured without saying so.
+_ONE_AT_A_TIME = {
+    "loop": "closed",
+    "time": "service",
+    "threads": 1,
+    "entities": 1,
+    "instances": 1,
+    "backend": "torch",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +201,16 @@ class RunContents:
             for name in self.names
         }
 
+    @cached_property
+    def latency_alone(self) -> pd.DataFrame:
+        """Latencies of one forecast at a time: a row per forecaster, workload, length."""
+        return usual_backend(plain_rows(self.latency))
+
+    @cached_property
+    def crossovers(self) -> list[Crossover]:
+        """From which length on linear attention is cheaper, by workload and backend."""
+        return crossovers(self.latency)
+
     @property
     def baseline(self) -> str | None:
         """The forecaster that others have to beat."""
@@ -265,6 +294,7 @@ def _ranked(scores: Mapping[str, Any]) -> pd.DataFrame:
 
 def _latency(path: Path) -> pd.DataFrame:
     rows = _parquet(path).to_dict("records") if path.is_file() else []
+    rows = [_ONE_AT_A_TIME | row for row in rows]
     taken = [() if row.get(TIMES) is None else tuple(row[TIMES]) for row in rows]
     return _table(rows, SUMMARY).assign(**{TIMES: pd.Series(taken, dtype=object)})
 

@@ -15,6 +15,8 @@ from .clocks import source_clocks, universe_words
 from .costs import scored_cost
 from .inputs import RunContents
 from .kinds import kind_words
+from .latency_cells import latency_cells
+from .latency_section import latency_section
 from .looks import Look, looks
 from .matplotlib_folder import private_matplotlib_folder
 from .numbers import (
@@ -141,6 +143,22 @@ def comparison_text(run_dir: Path) -> pd.DataFrame:
     return comparison_cells(RunContents.read(run_dir))
 
 
+def latency_text(run_dir: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Return latencies as texts and sentences, as in the report, for a terminal.
+
+    Returns
+    -------
+    DataFrame, list of str
+        See `latency_cells.latency_cells`.
+
+    Raises
+    ------
+    ValueError
+        If a required file is missing or a file cannot be understood.
+    """
+    return latency_cells(RunContents.read(run_dir))
+
+
 def _page(contents: RunContents) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_template),
@@ -202,9 +220,7 @@ def _results(contents: RunContents) -> dict[str, object]:
         "pairs": pair_rows(contents),
         "loss": str(contents.comparison.get("loss", "")),
         "overlap": "" if horizon is None else overlap_sentence(int(horizon)),
-        "latency": contents.latency.sort_values(
-            ["workload", "forecaster", "history_length"]
-        ).to_dict("records"),
+        "latency": latency_section(contents),
     }
 
 

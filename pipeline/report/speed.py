@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
+from infoset.pipeline.latency.percentiles import SHORTEST_BLOCK, block_draws
+
 from .numbers import count, duration, significant
 from .words import Tone, Verdict
 
 _EQUAL_SPEED = 1.05
-_BLOCK, _REPS = 10, 1000
 _INTERVAL = "95\N{NO-BREAK SPACE}% interval"
 
 
@@ -51,17 +52,19 @@ def ratio_interval(
     with fewer than two blocks, or where the numbers differ.
     """
     num = len(times)
-    if num != len(other_times) or num < 2 * _BLOCK:
+    if num != len(other_times) or num < 2 * SHORTEST_BLOCK:
         return math.nan, math.nan
-    generator = np.random.default_rng(0)
-    starts = generator.integers(0, num, size=(_REPS, math.ceil(num / _BLOCK)))
-    drawn = (starts[:, :, None] + np.arange(_BLOCK)).reshape(_REPS, -1)[:, :num] % num
-    ratios = np.median(other_times[drawn], axis=1) / np.median(times[drawn], axis=1)
-    low, high = np.percentile(ratios, [2.5, 97.5])
+    ratios = [
+        np.median(other_times[drawn], axis=1) / np.median(times[drawn], axis=1)
+        for drawn in block_draws(num, block=SHORTEST_BLOCK)
+    ]
+    low, high = np.percentile(np.concatenate(ratios), [2.5, 97.5])
     return float(low), float(high)
 
 
-def latency_verdict(scored: Timing | None, longest: Timing | None) -> Verdict:
+def latency_verdict(
+    scored: Timing | None, longest: Timing | None, crossover: str = ""
+) -> Verdict:
     """Answer what a forecast costs, linear against softmax.
 
     Parameters
@@ -70,6 +73,8 @@ def latency_verdict(scored: Timing | None, longest: Timing | None) -> Verdict:
         At the history that the scores were made with.
     longest : Timing or None
         At the longest history measured, if that is another one.
+    crossover : str
+        A sentence on where the one becomes cheaper than the other.
     """
     question = "What does a forecast cost?"
     timings = [timing for timing in (scored, longest) if timing is not None]
@@ -83,6 +88,7 @@ def latency_verdict(scored: Timing | None, longest: Timing | None) -> Verdict:
         texts.append(f"With the scored history, {_work(scored)}, {_costs(scored)}")
     if longest is not None:
         texts.append(f"With {_work(longest)} {_costs(longest)}")
+    texts += [crossover] if crossover else []
     answers = "; ".join(_answer(timing) for timing in timings)
     tone, *others = dict.fromkeys(_tone(timing) for timing in timings)
     return Verdict(

@@ -278,7 +278,8 @@ def _not_timed(contents: RunContents) -> list[str]:
     """Say why a forecaster has no latency at the main history."""
     cost = scored_cost(contents)
     missing = [name for name in contents.names if name not in cost.medians]
-    tried = contents.latency[contents.latency["workload"] == cost.workload]
+    timed = contents.latency_alone
+    tried = timed[timed["workload"] == cost.workload]
     if not missing or tried.empty:
         return []
     reasons = tried.loc[tried["forecaster"].isin(missing), "undefined"].dropna()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .costs import longest_timing, scored_timing
+from .costs import longest_timing, scored_timing, scored_workload
+from .crossover_words import crossover_sentence
 from .differences import Difference, outcome
 from .inputs import RunContents
 from .speed import latency_verdict
@@ -51,6 +52,7 @@ def verdicts(contents: RunContents) -> list[Verdict]:
         latency_verdict(
             scored_timing(contents, *both) if both else None,
             longest_timing(contents, *both) if both else None,
+            _crossover(contents, *both) if both else "",
         ),
     ]
 
@@ -85,6 +87,20 @@ def limits(contents: RunContents) -> list[str]:
             "program did with them, at a sample of forecast times."
         )
     return found
+
+
+def _crossover(contents: RunContents, linear: str, softmax: str) -> str:
+    """Say where linear becomes cheaper in the workload of the scores; empty if unknown."""
+    workload, _ = scored_workload(contents)
+    found = [
+        each
+        for each in contents.crossovers
+        if (each.forecaster, each.other, each.workload) == (linear, softmax, workload)
+        and each.undefined is None
+    ]
+    # The usual backend, as in the medians beside it.
+    usual = max(found, key=lambda each: each.backend == "numba", default=None)
+    return "" if usual is None else crossover_sentence(usual)
 
 
 def _leader(contents: RunContents, best: str | None) -> Difference | None:

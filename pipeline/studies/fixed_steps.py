@@ -40,6 +40,7 @@ def train_steps(
     num_steps: int,
     seed: int,
     rows_at_once: int | None = None,
+    with_dropout: bool = True,
 ) -> None:
     """Train in place on the pinball loss of the scaled target, and stop.
 
@@ -58,6 +59,7 @@ def train_steps(
     rows_at_once : int, optional
         Gradients of so many rows are added up until a batch is full, for networks
         whose features would not fit into the processor's cache; None = a whole batch.
+    with_dropout : bool
     """
     settings, network = forecaster.training, trained_network(forecaster)
     at_once = min(rows_at_once or settings.batch_size, settings.batch_size)
@@ -73,7 +75,7 @@ def train_steps(
     levels = torch.tensor(forecaster.levels)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network.train()
+        network.train(with_dropout)
         batches = _endless(data)
         for _ in range(num_steps):
             optimiser.zero_grad()

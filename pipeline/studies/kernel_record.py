@@ -46,7 +46,8 @@ CONVENTIONS = {
         "Mean absolute change of a quantile against the softmax forecaster, over test "
         "forecasts and all levels, each divided by the width of that softmax forecast's "
         "own 5 % to 95 % interval; mean over draws, with the lowest and highest draw. "
-        "tuned: all weights trained some steps more, against softmax as it was; "
+        "tuned: all weights trained some steps more, without dropout, against softmax "
+        "as it was; "
         "tuned_alike: against softmax after the same steps."
     ),
     "loss": (

@@ -138,7 +138,11 @@ def forecast_tuned(
     seed: int,
     tuning: TuningSettings,
 ) -> Float64[np.ndarray, "n q"]:
-    """Return the same after training all weights for some steps more."""
+    """Return the same after training all weights for some steps more.
+
+    Without dropout, so that every attention is tuned by the same batches and nothing
+    else: of a few steps, its noise would be a large part.
+    """
     forecaster = replaced(AttentionForecaster.load(folder), replacement, seed)
     as_loaded = forecaster.training
     forecaster.training = as_loaded.model_copy(
@@ -154,6 +158,7 @@ def forecast_tuned(
         num_steps=tuning.num_steps,
         seed=seed,
         rows_at_once=_rows_at_once(replacement),
+        with_dropout=False,
     )
     forecaster.training = as_loaded
     return forecaster.forecast(data.test).quantiles

@@ -21,7 +21,7 @@ RecallMap = Literal[
 
 
 class TuningSettings(Strict):
-    """Fine-tuning of a forecaster whose attention was replaced.
+    """Fine-tuning of a forecaster whose attention was replaced, without dropout.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ import pandas as pd
 import yaml
 
 from infoset.data.fingerprints import combined_fingerprint
+from infoset.data.sequences import Samples
 from infoset.pipeline.config import Experiment, content_digest, load_experiment
 from infoset.pipeline.progress import Progress
 from infoset.pipeline.provenance import library_versions, machine
@@ -109,42 +110,63 @@ def run_kernel_study(
     experiment = studied(given, settings)
     progress = Progress(enabled=show_progress)
     run = KernelStudyRun(experiment.runs / TRACKED_AS / _NAME)
-    chosen = {"experiment": experiment.model_dump(mode="json", exclude={"runs"})}
-    chosen |= {"study": settings.model_dump(mode="json")}
-    digest = content_digest(chosen)
-    tracker = ExperimentTracker.open(
-        experiment.tracking_uri,
-        TRACKED_AS,
-        run_dir=run.folder,
-        config_text=yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True),
-        config_digest=digest,
-        parameters=_parameters(experiment, settings),
-    )
+    tracker = _tracker(experiment, settings, run.folder)
     with RunFiles(run.folder).locked(), tracker:
         measured = measure(
             experiment, settings, base=base, folder=run.folder, progress=progress
         )
+        progress.stage("Writing and logging")
         study = study_record(experiment, settings, measured) | {
             "command": _command(config, overrides),
-            "config_digest": digest,
+            "config_digest": _digest(experiment, settings),
             "versions": library_versions(),
             "machine": machine(),
             "started": pd.Timestamp(started, unit="s", tz="UTC").isoformat(),
             "seconds": round(time.time() - started, 1),
         }
-        progress.stage("Writing and logging")
         _write(run, finite(study))
-        test = measured.subject.data.test
-        tracker.log_dataset(
-            combined_fingerprint(test.fingerprint.tolist()),
-            name=experiment.name,
-            num_rows=len(test),
-            source=", ".join(source.name for source in experiment.sources),
-        )
-        tracker.log_scores(metrics(run.read()))
-        tracker.log_artifacts(run.files)
+        _log(tracker, experiment, run, measured.subject.data.test)
         tracker.finish()
     return run
+
+
+def _tracker(
+    experiment: Experiment, settings: KernelSettings, folder: Path
+) -> ExperimentTracker:
+    chosen = {
+        "experiment": experiment.model_dump(mode="json"),
+        "study": settings.model_dump(mode="json"),
+    }
+    return ExperimentTracker.open(
+        experiment.tracking_uri,
+        TRACKED_AS,
+        run_dir=folder,
+        config_text=yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True),
+        config_digest=_digest(experiment, settings),
+        parameters=_parameters(experiment, settings),
+    )
+
+
+def _digest(experiment: Experiment, settings: KernelSettings) -> str:
+    study = settings.model_dump(mode="json")
+    return content_digest({"experiment": experiment.digest, "study": study})
+
+
+def _log(
+    tracker: ExperimentTracker,
+    experiment: Experiment,
+    run: KernelStudyRun,
+    test: Samples,
+) -> None:
+    """Log the test information sets, the numbers that are defined, and the files."""
+    tracker.log_dataset(
+        combined_fingerprint(test.fingerprint.tolist()),
+        name=experiment.name,
+        num_rows=len(test),
+        source=", ".join(source.name for source in experiment.sources),
+    )
+    tracker.log_scores(metrics(run.read()))
+    tracker.log_artifacts(run.files)
 
 
 def _write(run: KernelStudyRun, study: dict[str, Any]) -> None:

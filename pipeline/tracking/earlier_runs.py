@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from .processes import ProcessIdentity
@@ -55,13 +55,29 @@ class RunMemo:
         """
         file = StoreFile(uri)
         directory = run_dir.absolute()
-        try:
-            found = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None
-        run_id = str(found.get("run_id")) if isinstance(found, dict) else ""
+        found = _read(directory)
+        run_id = str(found.get("run_id"))
         memo = cls(file.uri, experiment, str(directory), config_digest, run_id)
         return memo if found == asdict(memo) and file.has_finished(run_id) else None
+
+    @classmethod
+    def of_folder(cls, run_dir: Path) -> RunMemo | None:
+        """Read the note of a directory, wherever it is now, if the store agrees."""
+        found = _read(run_dir)
+        names = {field.name for field in fields(cls)}
+        if found.keys() != names:
+            return None
+        memo = cls(**{name: str(found[name]) for name in names})
+        return memo if StoreFile(memo.uri).has_finished(memo.run_id) else None
+
+
+def _read(directory: Path) -> dict[str, object]:
+    """Return what the note of a directory says; nothing where there is none."""
+    try:
+        found = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def identity_tags(run_dir: str) -> dict[str, str]:

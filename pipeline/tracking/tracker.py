@@ -220,7 +220,13 @@ class ExperimentTracker:
 
     def log_scores(self, metrics: Mapping[str, float]) -> None:
         """Log numbers of the whole experiment on the parent run."""
-        measured = Measurements.of(metrics, {})
+        self._log_measured(Measurements.of(metrics, {}))
+
+    def log_curves(self, curves: Mapping[str, Sequence[tuple[int, float]]]) -> None:
+        """Log series of (step, value) of the whole experiment on the parent run."""
+        self._log_measured(Measurements.of({}, curves))
+
+    def _log_measured(self, measured: Measurements) -> None:
         self._num_non_finite += measured.num_non_finite
         self._store.log(
             self._run_id,

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 
 import mlflow
 import numpy as np
@@ -25,6 +26,7 @@ FILES = {
     "done.json",
     "forecasts.parquet",
     "latency.parquet",
+    "latency_events.parquet",
     "report.html",
     "run.json",
     "scores.json",
@@ -187,6 +189,61 @@ def test_mlflow_holds_one_parent_and_a_finished_child_per_task(finished, place):
     [dataset] = parent.inputs.dataset_inputs
     assert dataset.dataset.digest == fingerprint["test_fingerprint"]
     assert "config.yaml" in {a.path for a in client.list_artifacts(parent.info.run_id)}
+
+
+def tiny_suite(folder, *options):
+    """Measure a run by the command line, in seconds."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "infoset.pipeline.cli", "latency", str(folder)),
+            *("--lengths", "16,64", "--forecasts", "10", "--seconds", "0.5"),
+            *("--limit-us", "100000", *options),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_latency_suite_measures_a_finished_run_anew(finished, place):
+    copy = place / "measured" / "smoke"
+    shutil.copytree(finished.folder, copy)
+    before = pd.read_parquet(copy / "latency.parquet")
+    ended = tiny_suite(copy)
+    assert ended.returncode == 0, ended.stderr
+    assert "What a forecast takes (smoke)" in ended.stdout
+    assert "nothing was logged" not in ended.stdout
+    table = pd.read_parquet(copy / "latency.parquet")
+    suite = table[table["form"] == "full"]
+    assert set(suite["forecaster"]) == {"linear", "softmax"}
+    assert set(suite["workload"]) == {"fresh", "streaming"}
+    assert set(suite["loop"]) == {"closed", "poisson", "recorded"}
+    assert set(suite["time"]) == {"service", "response"}
+    assert {c["workload"] for c in table.attrs["crossovers"]} == {"fresh", "streaming"}
+    others = table[table["form"] == "short"]
+    kept = before[before["attention"].isna()]
+    assert others["p50_us"].tolist() == kept["p50_us"].tolist()
+    report = (copy / "report.html").read_text()
+    assert "When requests come by themselves" in report
+    # The mark of a finished run holds the new files.
+    digests = json.loads((copy / "done.json").read_text())["sha256"]
+    now = sha256((copy / "latency.parquet").read_bytes()).hexdigest()
+    assert digests["latency.parquet"] == now
+    client = mlflow.MlflowClient(f"sqlite:///{place}/mlflow.db")
+    run_id = json.loads((copy / "tracking.json").read_text())["run_id"]
+    parent = client.get_run(run_id)
+    assert parent.info.status == "FINISHED"
+    name = "latency.linear.fresh.torch.p50_us"
+    steps = [point.step for point in client.get_metric_history(run_id, name)]
+    assert steps == [16, 64, 16, 64]  # of the run, then of the suite
+    assert "latency.linear.fresh.torch.throughput_hz" in parent.data.metrics
+
+
+def test_what_is_no_run_cannot_be_measured(place):
+    ended = tiny_suite(place / "nothing")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("infoset: RUN must be the folder of a finished run")
+    assert not (place / "nothing").exists()
 
 
 def test_a_logged_model_gives_the_run_s_forecasts_in_a_clean_process(finished, place):

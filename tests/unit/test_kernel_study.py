@@ -212,8 +212,8 @@ def smoke() -> Any:
     return SimpleNamespace(experiment=experiment, prepared=prepared, data=data)
 
 
-def new_forecaster(smoke: Any, *, dropout: float = 0.1) -> AttentionForecaster:
-    size = NetworkSize(width=8, num_layers=1, num_heads=2, dropout=dropout)
+def new_forecaster(smoke: Any) -> AttentionForecaster:
+    size = NetworkSize(width=8, num_layers=1, num_heads=2, dropout=0.1)
     training = Training(learning_rate=0.01, batch_size=32)
     forecaster = AttentionForecaster("softmax", size=size, training=training)
     return untrained(forecaster, smoke.data.train, smoke.data.validation)
@@ -260,11 +260,12 @@ def test_the_same_seed_takes_the_same_steps(
 def test_a_batch_in_parts_takes_the_steps_of_a_whole_batch(smoke: Any) -> None:
     whole, parts = (
         stepped(
-            new_forecaster(smoke, dropout=0.0),
+            new_forecaster(smoke),
             smoke,
             num_steps=4,
             seed=3,
             rows_at_once=rows,
+            with_dropout=False,
         )
         for rows in (None, 8)
     )

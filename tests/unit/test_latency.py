@@ -15,14 +15,14 @@ from infoset.models.attention_forecaster import AttentionForecaster
 from infoset.models.baselines import BoostedQuantiles, EwmaQuantiles, RidgeQuantiles
 from infoset.models.settings import NetworkSize, Training
 from infoset.pipeline.config import LatencyOptions
-from infoset.pipeline.latency import measure_latency
-from infoset.pipeline.latency_columns import COLUMNS
+from infoset.pipeline.latency.columns import COLUMNS
+from infoset.pipeline.latency.suite import measure_latency
 from infoset.pipeline.single_forecasts import (
     information_set_alone,
     measure_single_forecasts,
 )
 
-OPTIONS = LatencyOptions(history_lengths=(4, 30), num_forecasts=12, num_warm_up=2)
+OPTIONS = LatencyOptions(history_lengths=(4, 12), num_forecasts=12, num_warm_up=2)
 
 
 def scaled(last: int = 8) -> tuple[Samples, Samples, Samples]:
@@ -55,9 +55,14 @@ def test_the_scored_length_is_timed_beside_the_configured_ones(networks) -> None
     _, _, test = scaled(last=8)
     table = measure_latency(networks, test, OPTIONS)
     assert tuple(table.columns) == COLUMNS
-    assert sorted(set(table["history_length"])) == [4, 8, 30]
-    assert set(table["workload"]) == {"fresh", "streaming"}
-    assert len(table) == 2 * 2 * 3
+    closed = table[table["loop"] == "closed"]
+    assert sorted(set(closed["history_length"])) == [4, 8, 12]
+    assert set(closed["workload"]) == {"fresh", "streaming"}
+    assert len(closed) == 2 * 2 * 3
+    opened = table[table["loop"] == "poisson"]
+    assert set(opened["history_length"]) == {8}
+    assert set(opened["time"]) == {"service", "response"}
+    assert len(opened) == 2 * 2 * 2
     assert (table["num_forecasts"] == 12).all()
     for row in table.to_dict("records"):
         assert len(row["times_us"]) == 12
@@ -79,12 +84,17 @@ def test_a_window_longer_than_all_the_past_is_not_timed_and_says_why(networks) -
 
 
 @pytest.mark.slow
-def test_a_short_tape_is_read_again_until_there_are_enough_times(networks) -> None:
+def test_a_short_tape_is_read_again_until_there_are_enough_times(
+    networks, monkeypatch
+) -> None:
+    monkeypatch.setattr("infoset.pipeline.latency.tape.LONGEST", 10)
     _, _, test = scaled()
-    num = max(len(line) for line in test.timelines.values())
-    options = OPTIONS.model_copy(update={"history_lengths": (num - 1,)})
+    options = OPTIONS.model_copy(update={"history_lengths": (9,)})
     table = measure_latency(networks, test, options)
     assert (table["num_forecasts"] == 12).all()
+    marked = table.set_index(["workload", "history_length"])["synthetic_continuation"]
+    assert marked["fresh", 9].all()
+    assert not marked["streaming", 9].any()
 
 
 def test_without_a_network_nothing_is_timed_but_the_columns_are_there() -> None:

@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from infoset.pipeline.tracking import ExperimentTracker, ServedModel, TaskRecord
+from infoset.pipeline.tracking import (
+    ExperimentTracker,
+    FinishedRun,
+    ServedModel,
+    TaskRecord,
+)
 from infoset.pipeline.tracking.calls import import_mlflow, mlflow_calls
 from infoset.pipeline.tracking.earlier_runs import identity_tags
 from infoset.pipeline.tracking.processes import ProcessIdentity
@@ -618,6 +623,51 @@ def test_note_counts_only_while_the_store_agrees(place: Place) -> None:
     assert place.find_finished() is None
     place.database.unlink()
     assert place.find_finished() is None
+
+
+def test_more_is_added_to_a_finished_run_which_stays_finished(
+    place: Place, tmp_path: Path
+) -> None:
+    file = tmp_path / "latency.parquet"
+    file.write_text("old")
+    with place.tracker() as tracker:
+        tracker.log_curves({"latency": [(64, 2.0), (256, 3.0)]})
+        tracker.log_artifacts([file])
+        tracker.finish()
+    file.write_text("new")
+    moved = place.run_dir.rename(tmp_path / "elsewhere")
+    found = FinishedRun.find(moved)
+    assert found is not None
+    found.log(
+        scores={"crossover": 211.0, "undefined": math.nan},
+        curves={"latency": [(256, 2.5), (1024, 4.0)]},
+        artifacts=[file],
+    )
+    run = place.run(tracker.run_id)
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics == {"latency": 4.0, "crossover": 211.0}
+    points = place.history(tracker.run_id, "latency")
+    assert [(point.step, point.value) for point in points] == [
+        (64, 2.0),
+        (256, 3.0),
+        (256, 2.5),
+        (1024, 4.0),
+    ]
+    kept = place.artifacts(tracker.run_id) / "latency.parquet"
+    assert kept.read_text() == "new"
+    place.run_dir.mkdir()
+
+
+def test_what_is_not_finished_or_was_never_logged_is_not_added_to(place: Place) -> None:
+    assert FinishedRun.find(place.run_dir) is None
+    with place.tracker() as tracker:
+        tracker.finish()
+    note = place.run_dir / "tracking.json"
+    assert FinishedRun.find(place.run_dir) is not None
+    note.write_text("{}")
+    assert FinishedRun.find(place.run_dir) is None
+    note.write_text("[")
+    assert FinishedRun.find(place.run_dir) is None
 
 
 def test_cut_off_run_is_resumed_and_a_finished_one_is_not(place: Place) -> None:

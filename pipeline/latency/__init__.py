@@ -1,0 +1,1 @@
+"""What a forecast takes: two workloads, two loops, and how quiet the machine was."""
