@@ -120,8 +120,8 @@ def write_snapshot(
 ) -> None:
     """Write a header and tensors so that the file is durable and never half there."""
     plain = {name: x.detach().contiguous() for name, x in tensors.items()}
-    about, numbers = _parts(path, save(plain))
-    text = json.dumps({**header, _DIGEST: _digest(header, about, numbers)})
+    digest = _digest(header, *_parts(path, save(plain)))
+    text = json.dumps({**header, _DIGEST: digest})
     partial = path.with_name(f"{path.name}.partial")
     with partial.open("wb") as file:
         file.write(save(plain, metadata={_HEADER: text}))
@@ -159,8 +159,8 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise _damaged(path) from error
 
 
-def _parts(path: Path, content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return what safetensors says of the tensors, and their numbers."""
+def _parts(path: Path, content: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Return what safetensors says of the tensors, and their numbers, not copied."""
     length = int.from_bytes(content[:_PREFIX_BYTES], "little")
     try:
         about = json.loads(content[_PREFIX_BYTES : _PREFIX_BYTES + length])
@@ -168,7 +168,7 @@ def _parts(path: Path, content: bytes) -> tuple[dict[str, Any], bytes]:
         raise _no_snapshot(path) from error
     if not isinstance(about, dict):
         raise _no_snapshot(path)
-    return about, content[_PREFIX_BYTES + length :]
+    return about, memoryview(content)[_PREFIX_BYTES + length :]
 
 
 def _header(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,7 +195,9 @@ def _damaged(path: Path) -> ValueError:
     )
 
 
-def _digest(header: Mapping[str, Any], about: Mapping[str, Any], numbers: bytes) -> str:
+def _digest(
+    header: Mapping[str, Any], about: Mapping[str, Any], numbers: memoryview
+) -> str:
     tensors = {name: x for name, x in about.items() if name != "__metadata__"}
     text = json.dumps([header, tensors], sort_keys=True, allow_nan=False)
     digest = sha256(text.encode())
