@@ -4,9 +4,12 @@
 forecast after it are timed together, in Python, as they would be used, on one thread and
 without the garbage collector. Streams take turns, so that a machine that slows down
 slows each; medians and their ratios count. Prints PASS or FAIL for each bar and exits
-with 1 if one is missed. Takes about two minutes; `--long` also streams ten million
-events, in ten minutes more. Run it on an idle machine: neighbours that read memory slow
-the caches of softmax and the states of a batch far more than a single linear stream.
+with 1 if one is missed. Softmax against linear is no bar: a better softmax stream makes
+those ratios smaller, so they are shown beside what was expected, and nothing fails.
+
+Takes about two minutes; `--long` also streams ten million events, in ten minutes more.
+Run it on an idle machine: neighbours that read memory slow the caches of softmax and
+the states of a batch far more than a single linear stream.
 """
 
 from __future__ import annotations
@@ -75,6 +78,8 @@ def main() -> int:
     gc.enable()
     bars = [*_time_bars(streams), *_state_bars(streams), _batch_bar(batch)]
     bars += _precision_bars(console, long=long)
+    for line in _softmax_ratios(streams):
+        console.print(line)
     console.print(_bars_table(bars))
     console.print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return int(not all(bar.passed for bar in bars))
@@ -99,13 +104,18 @@ def _time_bars(streams: dict[str, Contestant]) -> list[Bar]:
             at_least=True,
         ),
         Bar("linear: p50 at 1,000,000 / at 1,000", p50["linear, long"] / fast, 1.05),
-        Bar("softmax at 10,000 / linear", p50["softmax"] / fast, 40, at_least=True),
-        Bar(
-            "the same, both in torch",
-            p50["softmax, torch"] / p50["linear, torch"],
-            4,
-            at_least=True,
-        ),
+    ]
+
+
+def _softmax_ratios(streams: dict[str, Contestant]) -> list[str]:
+    """Say how much longer softmax takes, each in its best backend and both in torch."""
+    p50 = {name: each.percentile(50) for name, each in streams.items()}
+    ours = p50["softmax"] / p50["linear"]
+    plain = p50["softmax, torch"] / p50["linear, torch"]
+    about = f"softmax at {_SOFTMAX_LENGTH:,} events / linear"
+    return [
+        f"{about}, each in machine code: {ours:.1f} (expected above 40)",
+        f"{about}, both in torch: {plain:.2f} (expected above 4)",
     ]
 
 
