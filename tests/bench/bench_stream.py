@@ -7,7 +7,7 @@ slows each; medians and their ratios count. Prints PASS or FAIL for each bar and
 with 1 if one is missed. Softmax against linear is no bar: a better softmax stream makes
 those ratios smaller, so they are shown beside what was expected, and nothing fails.
 
-Takes about two minutes; `--long` also streams ten million events, in ten minutes more.
+Takes about two minutes; `--long` also streams ten million events, in six minutes more.
 Run it on an idle machine: neighbours that read memory slow the caches of softmax and
 the states of a batch far more than a single linear stream.
 """
