@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -254,6 +254,10 @@ def stream(
         float,
         typer.Option(min=0, help="Seconds of silence after which an instant is whole."),
     ] = 0.25,
+    backend: Annotated[
+        Literal["auto", "torch", "numba"],
+        typer.Option(help="What computes; auto = numba where it can."),
+    ] = "auto",
 ) -> None:
     """Forecast live: events in as JSON lines, forecasts out as JSON lines.
 
@@ -270,6 +274,7 @@ def stream(
         on_request=on_request,
         replay=replay,
         settle_seconds=settle,
+        backend=backend,
     )
     code = stream_events(model, run_folder, options)
     if code:

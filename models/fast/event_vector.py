@@ -17,7 +17,10 @@ _NS_PER_DAY = float(NS_PER_DAY)
 @compiled
 def days_between(earlier: int, later: int) -> Real:
     """Return nanoseconds as days in float32."""
-    return np.float32((later - earlier) / _NS_PER_DAY)
+    passed = later - earlier
+    if (passed < 0) != (later < earlier):  # more than 292 years do not fit
+        return np.float32((float(later) - float(earlier)) / _NS_PER_DAY)
+    return np.float32(passed / _NS_PER_DAY)
 
 
 @compiled

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import torch
 
+from infoset.models.stream_making import ChosenBackend
 from infoset.models.streaming import Stream
 
-from .feeds import Feed, LineFeed, rest_of
+from .feeds import Feed, LineFeed, Position, rest_of
 from .live_stream import LiveStream, Output
 from .replay import Replay
 from .session import Session
@@ -51,6 +52,8 @@ class StreamOptions:
         Recorded speed times this; default: as fast as possible.
     settle_seconds : float
         After that much silence of a pipe an instant is complete.
+    backend : {'auto', 'torch', 'numba'}
+        What computes; may differ from restart to restart.
     """
 
     events: str
@@ -59,6 +62,7 @@ class StreamOptions:
     on_request: bool = False
     replay: float | None = None
     settle_seconds: float = 0.25
+    backend: ChosenBackend = "auto"
 
 
 def stream_events(model: StoredModel, run_folder: Path, options: StreamOptions) -> int:
@@ -102,7 +106,10 @@ def stream_events(model: StoredModel, run_folder: Path, options: StreamOptions) 
         _opened(options, words, stop) as (opened, source),
         StateFolder.locked(place) as folder,
     ):
-        live = LiveStream(folder, forecaster, make_session, settings, output)
+        live = LiveStream(
+            *(folder, forecaster, make_session, settings, output),
+            backend=options.backend,
+        )
         try:
             feed = _begun(live, opened, source)
             replay = Replay(options.replay or 0.0, words, stop)
@@ -157,9 +164,23 @@ def _begun(live: LiveStream, opened: Callable[[], Feed], source: str) -> Feed:
         same = opened()
     elif live.source == source:
         same = rest_of(opened, live.position)
+        if same is None:
+            _require_other(live, opened())
     feed = same or opened()
     live.begin(source, is_new=same is None)
     return feed
+
+
+def _require_other(live: LiveStream, feed: Feed) -> None:
+    """Refuse the file that was taken already, if its lines have changed since."""
+    lines = feed.read(None)
+    if lines and Position().after(lines[0]).chain == live.first:
+        raise ValueError(
+            "--events must begin with the lines that were taken from it, or be another "
+            f"file; got the same first line, and a change in the first "
+            f"{live.position.number} lines. Put them back, or take the changed file from "
+            "its start with another --state."
+        )
 
 
 @contextmanager

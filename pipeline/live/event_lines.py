@@ -20,6 +20,7 @@ LARGEST_VALUE = 1e30  # the network's float32 must hold it, divided by a deviati
 _KEYS = ("entity", "stream", "event_time", "available_at", "sequence", "revision")
 _REQUIRED = _KEYS[:4]
 _LARGEST_INT = 2**63 - 1
+_LARGEST_REVISION = 2**31 - 1  # of an event log
 _SHOWN = 60
 _NOT_ZERO = re.compile("[^eE]*[1-9]")
 
@@ -78,7 +79,7 @@ def read_line(line: bytes, words: Vocabulary) -> FeedEvent | ForecastRequest | N
         return None
     said = _json_object(line)
     if "forecast" in said:
-        return _request(said, words)
+        return _request(said, words, line)
     return _event(said, words)
 
 
@@ -98,14 +99,14 @@ def _json_object(line: bytes) -> dict[str, Any]:
     return said
 
 
-def _request(said: dict[str, Any], words: Vocabulary) -> ForecastRequest:
+def _request(said: dict[str, Any], words: Vocabulary, line: bytes) -> ForecastRequest:
     asked = said["forecast"]
     if set(said) != {"forecast"} or not isinstance(asked, dict):
         asked = {}
     if set(asked) != {"entity", "at"} or not isinstance(asked["entity"], str):
         raise ValueError(
             'a request must be {"forecast": {"entity": ..., "at": ...}} and nothing '
-            f"else; got {_shown(json.dumps(said).encode())}. Write it like that."
+            f"else; got {_shown(line)}. Write it like that."
         )
     require_name(asked["entity"], words.entities, "entity")
     return ForecastRequest(asked["entity"], nanoseconds_of(asked["at"], "at"))
@@ -130,14 +131,14 @@ def _event(said: dict[str, Any], words: Vocabulary) -> FeedEvent:
             f"{text_of(available_at)} in stream {stream!r}. Correct the clock, or "
             "declare the stream `scheduled` and run again."
         )
-    sequence = _whole(said, "sequence", least=-_LARGEST_INT - 1)
+    sequence = _whole(said, "sequence", -_LARGEST_INT - 1, _LARGEST_INT)
     return FeedEvent(
         entity=entity,
         stream=about,
         event_time=event_time,
         available_at=available_at,
         sequence=NO_SEQUENCE if sequence is None else sequence,
-        revision=_whole(said, "revision", least=0),
+        revision=_whole(said, "revision", 0, _LARGEST_REVISION),
         values=_values(said, about),
         has_change=CHANGE in said or about.change is None,
     )
@@ -152,13 +153,13 @@ def _text(said: dict[str, Any], name: str) -> str:
     return given
 
 
-def _whole(said: dict[str, Any], name: str, *, least: int) -> int | None:
+def _whole(said: dict[str, Any], name: str, least: int, most: int) -> int | None:
     given = said.get(name)
     if given is None:
         return None
-    if type(given) is not int or not least <= given <= _LARGEST_INT:
+    if type(given) is not int or not least <= given <= most:
         raise ValueError(
-            f"{name} must be a whole number of 64 bits from {least}, or null; got "
+            f"{name} must be a whole number from {least} to {most}, or null; got "
             f"{given!r}. Correct it, or leave it out."
         )
     return given

@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from struct import Struct
 from types import TracebackType
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from infoset.data.durable import sync
@@ -42,7 +42,8 @@ class Record(NamedTuple):
 class Journal:
     """A journal that is open for more records.
 
-    A record that was cut off at the end was never acknowledged; it is removed.
+    A record that was cut off at the end, or was never written where the file has grown
+    already, was never acknowledged; it is removed.
 
     Raises
     ------
@@ -104,14 +105,26 @@ def _records(path: Path) -> Iterator[tuple[Record, int]]:
             [head_sum] = _SUM.unpack_from(head, _HEAD.size)
             [content_sum] = _SUM.unpack_from(head, _HEAD.size + _SUM.size)
             if head_sum != crc32(head[: _HEAD.size]):
+                if head.endswith(bytes(_HEAD_BYTES - _HEAD.size)) and _is_empty(file):
+                    return
                 raise _damaged(path, end)
             content = file.read(length)
             if len(content) < length:
                 return
             if content_sum != crc32(content):
+                if content.endswith(b"\0") and _is_empty(file):
+                    return
                 raise _damaged(path, end)
             end += _HEAD_BYTES + length
             yield Record(Kind(kind), content), end
+
+
+def _is_empty(file: BinaryIO) -> bool:
+    """Whether nothing but zeros follows.
+
+    After a power cut a file may be as long as it should be without what was written.
+    """
+    return not file.read().strip(b"\0")
 
 
 def _framed(record: Record) -> bytes:

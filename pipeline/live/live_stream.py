@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from infoset.models.attention_forecaster import AttentionForecaster
+from infoset.models.stream_making import ChosenBackend
 from infoset.models.stream_snapshot import FORMAT, StreamSnapshot
 from infoset.models.streaming import Stream
 
@@ -73,6 +74,7 @@ class LiveStream:
     settings : Mapping[str, object]
         JSON values that must stay the same while the state lasts.
     output : Output
+    backend : {'auto', 'torch', 'numba'}
     """
 
     def __init__(
@@ -82,6 +84,8 @@ class LiveStream:
         make_session: Callable[[Mapping[str, Stream]], Session],
         settings: Mapping[str, Any],
         output: Output,
+        *,
+        backend: ChosenBackend = "auto",
     ) -> None:
         self._folder = folder
         self._model = forecaster.model_digest()
@@ -90,10 +94,13 @@ class LiveStream:
         self._busy_seconds = self._snapshot_seconds = 0.0
         self._most_lines = 64
         self.position = Position()
+        self.first = ""  # the chain of the feed's first line
         self.source = ""
         names = self._settings["entities"]
         if folder.is_new:
-            self.streams = {name: forecaster.stream(name) for name in names}
+            self.streams = {
+                name: forecaster.stream(name, backend=backend) for name in names
+            }
             self.session = make_session(self.streams)
             self._keep()
         else:
@@ -101,11 +108,13 @@ class LiveStream:
             self._require_same(header)
             snapshots = _apart(header["streams"], tensors)
             self.streams = {
-                one.origin.entity: forecaster.restore(one) for one in snapshots
+                one.origin.entity: forecaster.restore(one, backend=backend)
+                for one in snapshots
             }
             self.session = make_session(self.streams)
             self.session.restore(header["session"], tensors)
             self.position = Position(*header["position"])
+            self.first = header["first"]
             self.source = header["source"]
         self._journal = folder.opened()
         self._replay()
@@ -172,6 +181,8 @@ class LiveStream:
 
     def _taken(self, line: bytes, *, quiet: bool = False) -> list[Answer]:
         self.position = self.position.after(line)
+        if self.position.number == 1:
+            self.first = self.position.chain
         return self.session.take(self.position.number, line, quiet=quiet)
 
     def _answer(self, answers: Iterable[Answer]) -> int:
@@ -216,6 +227,7 @@ class LiveStream:
             "model": self._model,
             "settings": self._settings,
             "position": [self.position.number, self.position.chain],
+            "first": self.first,
             "source": self.source,
             "session": session,
             "streams": [dict(one.header) for one in snapshots],

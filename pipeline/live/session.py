@@ -21,6 +21,9 @@ from .known_periods import KnownPeriods
 from .vocabulary import Vocabulary
 
 _EVER = np.iinfo(np.int64).min
+# What a line may raise. It is in the journal by then: if it were not refused, it would
+# stop the stream and every restart.
+_REFUSED = (ValueError, ArithmeticError, RecursionError)
 
 
 @dataclass
@@ -106,7 +109,7 @@ class Session:
         self.counts.lines += 1
         try:
             said = read_line(line, self._words)
-        except ValueError as error:
+        except _REFUSED as error:
             return [self._refusal(number, error)]
         if said is None:
             return []
@@ -134,7 +137,7 @@ class Session:
                     self.counts.duplicates += 1
                     continue
                 late = self._apply(event, touched)
-            except ValueError as error:
+            except _REFUSED as error:
                 answers.append(self._refusal(number, error))
                 continue
             if late:
@@ -221,7 +224,11 @@ class Session:
         if newest != _EVER and not self._sees(asked.at, newest):
             yield self._refusal(number, too_early(asked, newest))
             return
-        yield self._forecast(asked.entity, asked.at, number, quiet=quiet)
+        try:
+            answer = self._forecast(asked.entity, asked.at, number, quiet=quiet)
+        except _REFUSED as error:  # an instant beyond the calendar
+            answer = self._refusal(number, error)
+        yield answer
 
     def _sees(self, at: int, available_at: int) -> bool:
         return available_at <= at if self._is_inclusive else available_at < at
@@ -232,9 +239,9 @@ class Session:
 
     def _forecast(self, name: str, at: int, line: int, *, quiet: bool) -> Answer:
         feed = self.feeds[name]
-        feed.asked = max(feed.asked, at)
         about: dict[str, object] = {"entity": name, "at": text_of(at), "line": line}
         about["num_events"] = self._num_events(feed, at)
+        feed.asked = max(feed.asked, at)
         late = {"late": True} if feed.is_late else {}
         feed.is_late = False
         if quiet:
@@ -259,7 +266,7 @@ class Session:
             self._period = at, int(start[0])
         return self._period[1]
 
-    def _refusal(self, number: int, error: ValueError) -> Answer:
+    def _refusal(self, number: int, error: Exception) -> Answer:
         self.counts.refused += 1
         return Answer({"line": number, "error": str(error)}, is_forecast=False)
 

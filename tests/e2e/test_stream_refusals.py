@@ -122,6 +122,27 @@ def test_a_state_goes_on_only_as_it_was_begun(command, made, begun, tmp_path):
     assert command(made, *begun)[0] == 0
 
 
+def test_a_file_whose_taken_lines_were_changed_is_not_fed_again(
+    command, made, begun, feed, tmp_path
+):
+    path = tmp_path / "feed.jsonl"
+    for lines in ([*feed[:2], feed[3]], [*feed[:3], feed[3] + b" ", feed[4]]):
+        path.write_bytes(joined(lines))
+        code, notices = command(made, *begun)
+        assert code == 2
+        assert "--events must begin with the lines that were taken from it" in notices
+        assert "a change in the first 5 lines" in notices
+    path.write_bytes(joined(feed))
+    assert command(made, *begun)[0] == 0
+
+
+def test_the_backend_may_differ_from_restart_to_restart(command, made, begun):
+    assert command(made, *begun, "--backend", "torch")[0] == 0
+    code, notices = command(made, *begun, "--backend", "tensorrt")
+    assert code == 2
+    assert "tensorrt" in notices
+
+
 def test_a_damaged_state_is_refused(command, made, begun, tmp_path):
     [snapshot] = (tmp_path / "state").glob("snapshot-*")
     os.truncate(snapshot, snapshot.stat().st_size - 1)

@@ -416,3 +416,17 @@ def test_a_state_of_a_stream_counts_and_dates_what_it_holds():
         assert getattr(mine, name) == getattr(theirs, name)
     assert mine.weight == pytest.approx(theirs.weight, rel=1e-12)
     assert mine.square == pytest.approx(theirs.square, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["elu1", "softmax"])
+def test_a_silence_of_more_years_than_64_bits_hold_is_a_long_one(name):
+    """A mistaken year must not leave a state that is not a number."""
+    fast, torch_ = both(name)
+    first, second, *_ = tape(3)
+    old = replace(first, event_time=START - 324 * 365 * DAY)
+    old = replace(old, available_at=old.event_time + HOUR)
+    for stream in (fast, torch_):
+        fed(stream, [old, second])
+    at = second.available_at + HOUR
+    assert np.isfinite(fast.forecast(at).quantiles).all()
+    assert difference(torch_, fast, at) <= AGREEMENT

@@ -293,3 +293,23 @@ def test_a_signal_ends_the_waiting_of_a_replay():
         assert next(parts) == (lines[:1], True)
         os.kill(os.getpid(), signal.SIGTERM)
         assert list(parts) == []
+
+
+def test_a_request_beyond_the_calendar_is_refused_and_the_feed_goes_on():
+    history = History(since="session", calendar="XNYS")
+    far = 7_289_568_000_000_000_000  # 2201-01-01
+    live = session(history=history)
+    answers = fed(live, line(), request("A", far), request("A", START + 24 * HOUR))
+    refused, last = answers[-2:]
+    assert refused["line"] == 2
+    assert "calendar 'XNYS' covers" in refused["error"]
+    assert (last["line"], last["entity"]) == (3, "A")
+
+
+@pytest.mark.parametrize(
+    "nested", [b'{"forecast": ' + b"[" * n + b"]" * n + b"}" for n in (50, 993, 9999)]
+)
+def test_a_request_that_is_nested_deeply_is_refused(nested):
+    (answer,) = fed(session(), nested)
+    assert answer["line"] == 1
+    assert "must be" in answer["error"]

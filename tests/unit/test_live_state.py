@@ -56,6 +56,28 @@ def test_a_record_that_was_changed_is_refused(tmp_path):
         path.write_bytes(whole)
 
 
+def test_a_record_that_a_power_cut_left_as_zeros_is_dropped(tmp_path):
+    """The file has its length already; what was not written reads as zeros."""
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.append(RECORDS)
+    end = path.stat().st_size
+    with Journal(path) as journal:
+        journal.append([Record(Kind.LINE, b"a line of some length"), *RECORDS])
+    whole = path.read_bytes()
+    head = 13
+    for written in (end, end + 2, end + head, end + head + 4):
+        path.write_bytes(whole[:written].ljust(len(whole), b"\0"))
+        assert list(read_journal(path)) == RECORDS
+        with Journal(path) as journal:
+            journal.append(RECORDS[-1:])
+        assert list(read_journal(path)) == [*RECORDS, RECORDS[-1]]
+    # Zeros in the middle are no power cut.
+    path.write_bytes(whole[:end] + bytes(20) + whole[end + 20 :])
+    with pytest.raises(ValueError, match=f"changed at byte {end}"):
+        Journal(path)
+
+
 def numbers(value):
     return {"format": 1, "value": value}, {"x": torch.tensor([value])}
 
