@@ -48,6 +48,13 @@ class Call:
     before: LinearState | None
     floor: float
 
+    @property
+    def pointwise(self) -> PointwiseMap | None:
+        """The map, if fused blocks compute it inside; None = features are written out."""
+        if isinstance(self.phi, PointwiseMap) and self.floor == 0:
+            return self.phi
+        return None
+
     def clock(self, keys: Keys, *, as_they_are: bool = False) -> Clock | None:
         """Return when rows are added and read, if anything fades them."""
         time = clock_of(self.decay, keys.growth)
@@ -110,9 +117,14 @@ def attend(
     if length == 1 and call.mask is None:
         return step(q, k, v, call)
     size = chunk_size or balanced_chunk(length, v.shape[-1])
-    if q.numel() and q.device.type == "cpu" and not _is_transformed():
+    if is_fused(q):
         return fused(q, k, v, call, size=size)
     return chunked(q, k, v, call, size=size)
+
+
+def is_fused(q: Float[Tensor, "B H T K"]) -> bool:
+    """Whether sequences of this kind go through fused blocks."""
+    return bool(q.numel()) and q.device.type == "cpu" and not _is_transformed()
 
 
 def balanced_chunk(length: int, width: int) -> int:
@@ -188,8 +200,8 @@ def fused(
     size: int,
 ) -> tuple[Float[Tensor, "B H T V"], LinearState]:
     """Work on blocks; maps that work number by number are computed inside."""
-    if isinstance(call.phi, PointwiseMap) and call.floor == 0:
-        phi, query, keys = call.phi, q, Keys(k)
+    if call.pointwise is not None:
+        phi, query, keys = call.pointwise, q, Keys(k)
     else:
         phi, query = _GIVEN, query_features(call.phi, q, call.mask)
         keys = key_features(call.phi, k, call.mask, call.before)

@@ -18,6 +18,7 @@ from .errors import check_shapes, check_state
 from .feature_maps import FeatureMap
 from .features import query_features
 from .named_maps import as_feature_map
+from .pieces import attend_in_pieces
 from .precision import full_precision, state_dtype
 from .state import LinearState
 
@@ -97,7 +98,7 @@ def linear_attention(
         floor=floor,
     )
     with full_precision(q.device):
-        y, state = forms.attend(
+        y, state = attend_in_pieces(
             q.to(dtype), k.to(dtype), v.to(dtype), call, chunk_size=chunk_size
         )
     return y.to(v.dtype), state

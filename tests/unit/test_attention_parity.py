@@ -24,9 +24,13 @@ from attention_rows import (
     state_tensors,
 )
 
+from infoset.models.attention import forms, pieces
+
 LENGTHS = (0, 1, 63, 64, 65)
 CHUNK_SIZES = (None, 1, 7, 16, 64, 100)
 DTYPES = (torch.float64, torch.float32)
+# Maps whose features are tensors of their own: long sequences go piece by piece.
+WRITTEN_OUT, PIECE = {"both_signs", "favor", "hedgehog"}, 16
 
 
 class Case(NamedTuple):
@@ -133,6 +137,27 @@ def test_softmax_attention_is_its_definition(case: Case) -> None:
 @pytest.mark.parametrize("case", LONG, ids=str)
 def test_long_sequences_are_their_definition(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in CASES if c.kernel in WRITTEN_OUT and c.length > PIECE],
+    ids=str,
+)
+def test_piece_by_piece_is_the_definition(case: Case, monkeypatch) -> None:
+    lengths = []
+
+    def watched(q, k, v, call, *, chunk_size):
+        lengths.append(q.shape[2])
+        return attend(q, k, v, call, chunk_size=chunk_size)
+
+    attend = forms.attend
+    monkeypatch.setattr(forms, "attend", watched)
+    monkeypatch.setattr(pieces, "_NUMBERS", 0)
+    monkeypatch.setattr(pieces, "_FEWEST_ROWS", PIECE)
+    check(case)
+    assert max(lengths) == PIECE
+    assert sum(lengths) == case.length * len(DTYPES)
 
 
 def test_the_cases_hold_every_pair_of_choices() -> None:
