@@ -7,7 +7,7 @@ import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
@@ -88,8 +88,8 @@ def side_by_side(
 ) -> list[Instance]:
     """Measure in several processes that begin together.
 
-    Each is pinned to some of `cores` for itself, whatever the caller is pinned to; where there are more threads than cores, cores
-    are shared, and the contention says so.
+    Each is pinned to some of `cores` for itself, whatever the caller is pinned to; where
+    there are more threads than cores, cores are shared, and the contention says so.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _together(job: Job, num_instances: int) -> list[Instance]:
     try:
         for place in range(num_instances):
             started += [_start(context, job, place, barrier)]
-        return [_answer(connection) for _, connection in started]
+        return _answers([connection for _, connection in started])
     finally:
         for process, connection in started:
             connection.close()
@@ -139,6 +139,17 @@ def _start(
     process.start()
     theirs.close()
     return process, mine
+
+
+def _answers(connections: Sequence[Connection]) -> list[Instance]:
+    """Return what all have measured, in their order; the first that fails ends it."""
+    found: dict[Connection, Instance] = {}
+    while len(found) < len(connections):
+        # Not one after the other: those before the one that died wait for it.
+        for ready in wait([each for each in connections if each not in found]):
+            assert isinstance(ready, Connection)  # noqa: S101 (`wait` takes other things too)
+            found[ready] = _answer(ready)
+    return [found[each] for each in connections]
 
 
 def _answer(connection: Connection) -> Instance:
@@ -162,25 +173,26 @@ def _instance(job: Job, place: int, barrier: Barrier, answer: Connection) -> Non
     try:
         answer.send(_measured(job, place, barrier))
     except Exception as error:  # the parent tells it
-        barrier.abort()
         answer.send(f"{type(error).__name__}: {error}")
+        barrier.abort()  # after the cause: what the others say then is no cause
 
 
 def _measured(job: Job, place: int, barrier: Barrier) -> Instance:
-    turns = {
-        (name, backend): Turns(
-            FilledStreams(
-                Contestant(name, AttentionForecaster.load(folder), backend),
-                job.tapes,
-                job.workload,
-            ).of_length(job.length),
-            job.workload,
-        )
-        for name, folder in job.models.items()
-        for backend in job.backends
-    }
     cores = cores_of_instance(place, job.threads, job.cores)
+    # Pinned before anything is filled: a child begins on the one core of its parent.
     with quiet_measurement(job.threads, cores=cores) as quiet:
+        turns = {
+            (name, backend): Turns(
+                FilledStreams(
+                    Contestant(name, AttentionForecaster.load(folder), backend),
+                    job.tapes,
+                    job.workload,
+                ).of_length(job.length),
+                job.workload,
+            )
+            for name, folder in job.models.items()
+            for backend in job.backends
+        }
         barrier.wait(_LONGEST_START)
         before = quiet.usage()
         times = closed_loop(turns, job.limits)

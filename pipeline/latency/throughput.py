@@ -6,7 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Float64
+
 TOLERANCE = 0.05
+# At its capacity a queue grows without end, however short a trial looks.
+BUSIEST = 0.98
 
 
 @dataclass(frozen=True)
@@ -41,19 +46,20 @@ def throughput_at_limit(
         99th percentile of the response time (microseconds) at a rate (1/s).
     limit_us : float
     capacity_hz : float
-        What one server can do without a pause: the largest rate tried.
+        What one server can do without a pause; `BUSIEST` of it is the largest rate
+        tried.
     tolerance : float
         Relative, inside (0, 1); also the smallest share of the capacity tried.
 
     Returns
     -------
     Throughput
-        The capacity itself where even there the limit holds; undefined where it holds
-        at no rate tried.
+        `BUSIEST` of the capacity where even there the limit holds; undefined where it
+        holds at no rate tried.
     """
-    if p99_at(capacity_hz) <= limit_us:
-        return Throughput(capacity_hz)
-    kept, broken = 0.0, capacity_hz
+    kept, broken = 0.0, BUSIEST * capacity_hz
+    if p99_at(broken) <= limit_us:
+        return Throughput(broken)
     while broken - kept > tolerance * broken:
         middle = (kept + broken) / 2
         if middle < tolerance * capacity_hz:
@@ -66,3 +72,12 @@ def throughput_at_limit(
         else:
             broken = middle
     return Throughput(kept)
+
+
+def lasting_p99(response_us: Float64[np.ndarray, " n"]) -> float:
+    """Return p99 of all response times or of their second half, whichever is larger.
+
+    Where a queue still grows, the second half has waited longer.
+    """
+    half = response_us[len(response_us) // 2 :]
+    return max(float(np.percentile(part, 99)) for part in (response_us, half))

@@ -96,11 +96,12 @@ def _crossover(contents: RunContents, linear: str, softmax: str) -> str:
         each
         for each in contents.crossovers
         if (each.forecaster, each.other, each.workload) == (linear, softmax, workload)
-        and each.undefined is None
     ]
-    # The usual backend, as in the medians beside it.
+    # The usual backend, as in the medians beside it, also if it has no crossover.
     usual = max(found, key=lambda each: each.backend == "numba", default=None)
-    return "" if usual is None else crossover_sentence(usual)
+    if usual is None or usual.undefined is not None:
+        return ""
+    return crossover_sentence(usual)
 
 
 def _leader(contents: RunContents, best: str | None) -> Difference | None:

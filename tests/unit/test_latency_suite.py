@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from multiprocessing import Pipe
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from infoset.pipeline.latency.filled_streams import Contestant, FilledStreams
 from infoset.pipeline.latency.metrics import crossover_metrics, latency_curves
 from infoset.pipeline.latency.plan import LatencyPlan, full_plan
 from infoset.pipeline.latency.reference_error import Float64Reference, reference_error
+from infoset.pipeline.latency.side_by_side import _answers
 from infoset.pipeline.latency.suite import fitted_tapes, measure_suite, scored_length
 from infoset.pipeline.latency.tape import Tape
 from infoset.pipeline.latency.turns import Workload
@@ -303,6 +305,22 @@ def test_an_instance_that_fails_says_why(networks, tapes, monkeypatch) -> None:
         ChildProcessError, match=r"must measure; it ended with FileNotFoundError"
     ):
         measure_suite({"lin": networks["lin"]}, tapes, plan)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [(None, "must not die; one did"), ("MemoryError: all of it", "ended with MemoryE")],
+)
+def test_the_instance_that_failed_is_told_and_not_those_that_wait(
+    said, message
+) -> None:
+    waiting, _kept_open = Pipe(duplex=False)
+    failed, theirs = Pipe(duplex=False)
+    if said is not None:
+        theirs.send(said)
+    theirs.close()
+    with pytest.raises(ChildProcessError, match=message):
+        _answers([waiting, failed])
 
 
 def test_the_tracker_is_told_series_along_the_history_length(table) -> None:

@@ -12,7 +12,7 @@ import pytest
 from run_folders import latency, latency_suite, make_run
 
 from infoset.pipeline.latency.crossover import Crossover
-from infoset.pipeline.report import latency_text, write_report
+from infoset.pipeline.report import latency_text, verdicts, write_report
 from infoset.pipeline.report.crossover_words import (
     crossover_sentence,
     crossover_sentences,
@@ -297,3 +297,20 @@ def test_the_table_for_the_terminal_tells_service_and_response(measured: Path) -
     assert rows["fresh", "64", "linear"]["p99 response"] == ""
     assert any("requests a second" in sentence for sentence in sentences)
     assert any("cheaper than" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("undefined", "sentence"),
+    [(None, "from about 70 events on"), ("linear is cheaper at every length", "")],
+)
+def test_a_verdict_is_about_the_backend_whose_medians_stand_beside_it(
+    undefined: str | None, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_ = found(length=500.0)
+    numba = found(backend="numba", length=70.0, undefined=undefined)
+    monkeypatch.setattr(verdicts, "scored_workload", lambda _: (torch_.workload, 64))
+    contents = object.__new__(RunContents)
+    object.__setattr__(contents, "crossovers", [torch_, numba])
+    said = verdicts._crossover(contents, torch_.forecaster, torch_.other)
+    assert sentence in said
+    assert "500" not in said
