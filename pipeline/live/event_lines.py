@@ -174,7 +174,9 @@ def _values(said: dict[str, Any], about: StreamWords) -> tuple[float, ...]:
         got = others + [f"no {name}" for name in absent]
         raise ValueError(
             f"an event of stream {about.name!r} must have the values "
-            f"{', '.join(about.columns)}; got {', '.join(got)}. "
+            f"{', '.join(about.columns)}"
+            f"{' (change may be left out)' if about.change is not None else ''}; got "
+            f"{', '.join(got)}. "
             f"{did_you_mean(others[0], about.columns) if others else ''}"
             "Write null for a missing value."
         )

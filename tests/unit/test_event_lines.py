@@ -110,7 +110,7 @@ REFUSED = [
     (line(value=1e31), r"value must be a number of size 1e\+30 at most"),
     (
         line(valeu=1, value=None),
-        r"values change, value; got valeu, no value\. Did you mean",
+        r"values change, value \(change may be left out\); got valeu, no value\. Did you mean",
     ),
     (line(value=None), r"got no value\. Write null for a missing value"),
     (line(value=0, change=0).replace(b": 0", b": null"), "an event must have a value"),
