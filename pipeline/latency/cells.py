@@ -104,25 +104,33 @@ def closed_rows(
 def instance_rows(
     entries: Sequence[Entry], cell: Cell, plan: LatencyPlan, quiet: Quiet
 ) -> list[Row]:
-    """Measure the closed loop in `cell.instances` processes; a row per contestant."""
+    """Measure the closed loop in `cell.instances` processes; a row per contestant.
+
+    Where one of them fails the rows are undefined and say why: what was measured before
+    is not lost.
+    """
     networks: dict[str, AttentionForecaster] = {
         entry.contestant.name: entry.contestant.network for entry in entries
     }
     backends = tuple(dict.fromkeys(entry.contestant.backend for entry in entries))
-    found = side_by_side(
-        networks,
-        cell.instances,
-        backends=backends,
-        tapes=[each.tape for each in entries[0].filled],
-        workload=cell.workload,
-        length=cell.history_length,
-        threads=cell.threads,
-        limits=plan.limits,
-        cores=quiet.allowed,
-    )
+    about = [cell.columns() | entry.columns() for entry in entries]
+    try:
+        found = side_by_side(
+            networks,
+            cell.instances,
+            backends=backends,
+            tapes=[each.tape for each in entries[0].filled],
+            workload=cell.workload,
+            length=cell.history_length,
+            threads=cell.threads,
+            limits=plan.limits,
+            cores=quiet.allowed,
+        )
+    except ChildProcessError as error:
+        return [row | {"undefined": str(error)} for row in about]
     return [
-        cell.columns() | entry.columns() | _pooled(found, entry.contestant, quiet)
-        for entry in entries
+        row | _pooled(found, entry.contestant, quiet)
+        for row, entry in zip(about, entries, strict=True)
     ]
 
 

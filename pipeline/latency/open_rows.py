@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,15 +21,15 @@ from .plan import Arrivals, LatencyPlan
 from .quiet import Quiet
 from .table import Row, times_row
 from .tape import Tape
-from .throughput import lasting_p99, throughput_at_limit
+from .throughput import BUSIEST, stays_under, throughput_at_limit
 from .turns import Turns
 
 _HALF_BUSY = 0.5
 _FEWEST = 10
-# A trial has so many requests and lasts so many limits, but no longer than this; a rate
-# has to keep the limit with each draw of the arrivals.
-_TRIAL, _TRIAL_LIMITS, _TRIAL_SECONDS = 2000, 50, 5.0
-_FEWEST_OF_TRIAL, _DRAWS = 100, (0, 1)
+# A trial has so many requests and lasts so many limits, but no longer than this.
+_TRIAL, _TRIAL_LIMITS, _TRIAL_SECONDS = 5000, 100, 5.0
+# It has so many in any case; a rate at which they take longer than this is not tried.
+_FEWEST_OF_TRIAL, _LONGEST_TRIAL = 1000, 20.0
 
 
 def open_rows(
@@ -123,41 +124,51 @@ def _served_rows(
 def _largest_rate(turns: Turns, plan: LatencyPlan, quiet: Quiet, mean_us: float) -> Row:
     """Return the largest rate under the limit, with what was measured at it."""
     limit = float(plan.limit_us or 0)
-    tried: dict[float, Served] = {}
-
-    seconds = min(_TRIAL_SECONDS, plan.limits.seconds)
-
-    def p99_at(rate_hz: float) -> float:
-        # A queue needs time to grow to the limit.
-        enough = max(_TRIAL, int(_TRIAL_LIMITS * limit / US_PER_SECOND * rate_hz))
-        num = _affordable(enough, rate_hz, seconds)
-        worst = 0.0
-        for seed in _DRAWS:
-            turns.rewind()
-            tried[rate_hz] = open_loop(
-                turns,
-                poisson(rate_hz, num, seed=seed),
-                num_warm_up=plan.limits.num_warm_up,
-            )
-            worst = max(worst, lasting_p99(tried[rate_hz].response_us))
-            if worst > limit:
-                break
-        return worst
-
-    before = quiet.usage()
-    capacity = US_PER_SECOND / mean_us
-    if capacity * _TRIAL_SECONDS < _FEWEST_OF_TRIAL:
+    trials = _Trials(turns, plan, limit)
+    capacity, lowest = US_PER_SECOND / mean_us, _FEWEST_OF_TRIAL / _LONGEST_TRIAL
+    if BUSIEST * capacity < lowest:
         return {
-            "undefined": f"a trial of {_TRIAL_SECONDS:g} s has fewer than {_FEWEST_OF_TRIAL} "
-            "requests, too few for a p99"
+            "undefined": f"a trial of {_LONGEST_TRIAL:g} s has fewer than "
+            f"{_FEWEST_OF_TRIAL:,} requests, too few for a p99"
         }
-    found = throughput_at_limit(p99_at, limit_us=limit, capacity_hz=capacity)
+    before = quiet.usage()
+    found = throughput_at_limit(
+        trials.hold, limit_us=limit, capacity_hz=capacity, lowest_hz=lowest
+    )
     seen = quiet.usage().since(before)
-    if found.undefined is not None:
+    if found.undefined is not None or trials.last is None:
         return {"undefined": found.undefined}
-    best = tried[found.rate_hz]
-    num = sum(len(each.response_us) for each in tried.values())
-    return times_row(best.response_us, seen, num, quiet) | {
+    # The last trial is the one that confirmed the rate.
+    return times_row(trials.last.response_us, seen, trials.num, quiet) | {
         "rate_hz": found.rate_hz,
         "throughput_hz": found.rate_hz,
     }
+
+
+@dataclass
+class _Trials:
+    """Trials of rates; `last` is the newest, `num` the requests of all."""
+
+    turns: Turns
+    plan: LatencyPlan
+    limit_us: float
+    last: Served | None = field(default=None, init=False)
+    num: int = field(default=0, init=False)
+
+    def hold(self, rate_hz: float, draw: int) -> bool:
+        """Return whether the limit holds at a rate with a draw of the arrivals."""
+        limits = self.plan.limits
+        # A queue needs time to grow to the limit.
+        enough = max(
+            _TRIAL, int(_TRIAL_LIMITS * self.limit_us / US_PER_SECOND * rate_hz)
+        )
+        affordable = int(min(_TRIAL_SECONDS, limits.seconds) * rate_hz)
+        num = max(_FEWEST_OF_TRIAL, min(enough, affordable))
+        self.turns.rewind()
+        self.last = open_loop(
+            self.turns,
+            poisson(rate_hz, num, seed=draw),
+            num_warm_up=limits.num_warm_up,
+        )
+        self.num += num
+        return stays_under(self.last.response_us, self.limit_us)

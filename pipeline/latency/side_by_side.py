@@ -12,6 +12,7 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from threading import BrokenBarrierError
 
 import numpy as np
 
@@ -146,25 +147,35 @@ def _answers(connections: Sequence[Connection]) -> list[Instance]:
     found: dict[Connection, Instance] = {}
     while len(found) < len(connections):
         # Not one after the other: those before the one that died wait for it.
-        for ready in wait([each for each in connections if each not in found]):
-            assert isinstance(ready, Connection)  # noqa: S101 (`wait` takes other things too)
-            found[ready] = _answer(ready)
+        ready = wait([each for each in connections if each not in found])
+        answers = {each: _answer(each) for each in connections if each in ready}
+        failed = [said for said in answers.values() if not isinstance(said, Instance)]
+        if failed:
+            raise ChildProcessError(_told(failed))
+        found |= {k: said for k, said in answers.items() if isinstance(said, Instance)}
     return [found[each] for each in connections]
 
 
-def _answer(connection: Connection) -> Instance:
+def _answer(connection: Connection) -> Instance | str | None:
+    """Return what an instance measured or why it did not; None if it died."""
     try:
-        answer = connection.recv()
-    except EOFError as error:
-        raise ChildProcessError(
-            "an instance of the latency suite must not die; one did (killed, or out of "
-            "memory). Lower --instances or --lengths."
-        ) from error
-    if not isinstance(answer, Instance):
-        raise ChildProcessError(
-            f"an instance of the latency suite must measure; it ended with {answer}"
-        )
+        answer: Instance | str = connection.recv()
+    except (EOFError, ConnectionResetError):
+        return None
     return answer
+
+
+def _told(failed: Sequence[str | None]) -> str:
+    """Return the message of some failures, of a cause rather than of what followed."""
+    causes = [said for said in failed if said is not None]
+    own = [said for said in causes if not said.startswith(BrokenBarrierError.__name__)]
+    if own or None not in failed:
+        said = (own or causes)[0]
+        return f"an instance of the latency suite must measure; it ended with {said}"
+    return (
+        "an instance of the latency suite must not die; one did (killed, or out of "
+        "memory). Lower --instances or --lengths."
+    )
 
 
 def _instance(job: Job, place: int, barrier: Barrier, answer: Connection) -> None:

@@ -67,6 +67,18 @@ class Turns:
         start = each.length + turn * run % starts
         return self._streams[place], each.tape.at(start + within)
 
+    def rehearse(self, num: int) -> None:
+        """Answer the next requests on forks and forget it: the caches are then warm."""
+        place, streams = self._num, self._streams
+        soon = {(place + ahead) % len(streams) for ahead in range(num)}
+        self._streams = [
+            stream.fork() if number in soon else stream
+            for number, stream in enumerate(streams)
+        ]
+        for _ in range(num):
+            service_us(*self.ready())
+        self._num, self._streams = place, streams
+
 
 def longest_run(length: int) -> int:
     """Return how many events a state of `length` may take in before it is forked anew."""

@@ -101,7 +101,7 @@ def _crossover(contents: RunContents, linear: str, softmax: str) -> str:
     usual = max(found, key=lambda each: each.backend == "numba", default=None)
     if usual is None or usual.undefined is not None:
         return ""
-    return crossover_sentence(usual)
+    return f"Computed by {usual.backend}, {crossover_sentence(usual)}"
 
 
 def _leader(contents: RunContents, best: str | None) -> Difference | None:

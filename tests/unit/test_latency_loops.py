@@ -11,6 +11,7 @@ import pytest
 from infoset.models import LEVELS, Forecasts
 from infoset.models.event_window import StreamEvent
 from infoset.models.streaming import Backend, Stream
+from infoset.pipeline.latency import closed_loop as closed_loop_module
 from infoset.pipeline.latency.closed_loop import LoopLimits, closed_loop
 from infoset.pipeline.latency.open_loop import (
     factor_for_rate,
@@ -162,23 +163,62 @@ def test_rewinding_starts_from_the_first_request_and_leaves_what_was_filled() ->
     assert len(base.fed) == 6
 
 
-def test_forecasters_take_turns_and_make_equally_many_forecasts() -> None:
-    asked: list[str] = []
+class Told(FakeStream):
+    """Notes who is asked, and for which event."""
 
-    class Told(FakeStream):
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+    def __init__(self, name: str, asked: list[tuple[str, float]]) -> None:
+        super().__init__()
+        self.name, self.asked = name, asked
 
-        def forecast(self, at: int) -> Forecasts:
-            asked.append(self.name)
-            return super().forecast(at)
+    def forecast(self, at: int) -> Forecasts:
+        self.asked.append((self.name, float(self.fed[-1].values[0])))
+        return super().forecast(at)
 
-    turns = {n: Turns([filled(Told(n), 3)], "streaming") for n in ("a", "b")}
-    times = closed_loop(turns, LoopLimits(4, 1, 60.0, 1))
-    assert asked[:2] == ["a", "b"]  # to warm up
-    assert asked[2:] == ["a", "b", "b", "a", "a", "b", "b", "a"]
-    assert [len(taken) for taken in times.values()] == [4, 4]
+
+def test_forecasters_take_turns_in_blocks_that_begin_untimed(monkeypatch) -> None:
+    monkeypatch.setattr(closed_loop_module, "_BLOCK", 2)
+    monkeypatch.setattr(closed_loop_module, "_REHEARSED", 3)
+    asked: list[tuple[str, float]] = []
+    turns = {n: Turns([filled(Told(n, asked), 3)], "fresh") for n in ("a", "b")}
+    times = closed_loop(turns, LoopLimits(5, 1, 60.0, 1))
+    assert [len(taken) for taken in times.values()] == [5, 5]
+    names = "".join(name for name, _ in asked)
+    # To warm up; then three untimed and two timed ones each, and who begins changes.
+    assert names == "ab" + "aaaaabbbbb" + "bbbbbaaaaa" + "aaaabbbb"
+    # Untimed ones have the events of those that follow them.
+    assert [event for _, event in asked[2:7]] == [4, 5, 6, 4, 5]
+    assert [event for _, event in asked[12:17]] == [6, 7, 8, 6, 7]
+
+
+def test_a_forecaster_alone_is_not_interrupted() -> None:
+    asked: list[tuple[str, float]] = []
+    turns = {"a": Turns([filled(Told("a", asked), 3)], "fresh")}
+    closed_loop(turns, LoopLimits(30, 2, 60.0, 1))
+    assert [event for _, event in asked] == list(range(3, 35))
+
+
+def test_slow_forecasters_have_short_blocks_and_nothing_untimed() -> None:
+    limits = LoopLimits(10_000, 20, 2.0, 3)
+    assert closed_loop_module._block({"a": 50.0, "b": 100.0}, limits) == 20
+    # A round of both takes a tenth of the two seconds at most, if one each is less.
+    assert closed_loop_module._block({"a": 10_000.0, "b": 30_000.0}, limits) == 5
+    assert closed_loop_module._block({"a": 1e6, "b": 3e6}, limits) == 1
+    costs = (50.0, 2_000.0, 9_000.0, 11_000.0)
+    assert [closed_loop_module._rehearsed(each) for each in costs] == [10, 5, 1, 0]
+
+
+@pytest.mark.parametrize("workload", ["fresh", "streaming"])
+def test_a_rehearsal_leaves_the_requests_as_they_were(workload) -> None:
+    of = tape(400)
+    turns = Turns([filled(FakeStream(), 130, of) for _ in range(2)], workload)
+    plain = Turns([filled(FakeStream(), 130, of) for _ in range(2)], workload)
+    for _ in range(9):
+        turns.rehearse(3)
+        (stream, event), (same, expected) = turns.ready(), plain.ready()
+        assert event is expected
+        assert fed(stream) == fed(same)
+        stream.update(event)
+        same.update(event)
 
 
 def test_a_loop_ends_with_its_time_but_not_before_the_fewest_forecasts() -> None:
