@@ -36,7 +36,7 @@ from stream_timing import (
 from infoset.models.fast.entries import linear_stream, linear_streams, softmax_stream
 
 _LENGTH, _LONGEST, _SOFTMAX_LENGTH = 1_000, 1_000_000, 10_000
-_ENTITIES, _THREADS, _TICKS = 1_000, 2, 100
+_ENTITIES, _THREADS, _TICKS = 1_000, 2, 1_000
 _MILLION = 1_000_000
 
 
